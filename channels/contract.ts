@@ -1,0 +1,133 @@
+import type { ChannelFact, PaymentFact, RefundFact } from '../domain/channel-facts';
+
+/**
+ * What the saga needs of a payment channel. One adapter per channel protocol; every method may be
+ * called again with the same argument. A plug-in author implements this interface and runs the
+ * conformance kit (channels/conformance.ts) against it.
+ */
+export interface PaymentChannel {
+  /** Opens the payment at the channel under our number; the same number again is the same trade. */
+  createPayment(attempt: PaymentAttempt): Promise<ChannelAnswer<PaymentFact> & PayParametersHolder>;
+  /** State `not_found` is an answer, not an error. */
+  queryPayment(query: PaymentQuery): Promise<ChannelAnswer<PaymentFact>>;
+  /** Asks the channel to take no more money under this number. "Already paid" is state `paid`. */
+  closePayment(query: PaymentQuery): Promise<ChannelAnswer<PaymentFact>>;
+  createRefund(refund: RefundAttempt): Promise<ChannelAnswer<RefundFact>>;
+  queryRefund(query: RefundQuery): Promise<ChannelAnswer<RefundFact>>;
+  /** Pure: verifies the signature over the raw bytes, then reads. Never does I/O, never throws. */
+  readCallback(rawBody: Buffer, headers: CallbackHeaders, now: Date): CallbackReading;
+  /** Exactly what the channel wants to hear once its callback is safely stored. */
+  readonly acknowledgement: { status: number; contentType: string; body: string };
+  /** The media type its callbacks come in, without parameters; another one is answered 415. */
+  readonly callbackContentType: string;
+}
+
+/**
+ * The results of a channel call, kept apart because each allows something else:
+ * - `answered`: the channel said something definite about the number.
+ * - `refused`: a definite refusal of this call; nothing was done *by this call* (an earlier send
+ *   may still have worked). `alreadyKnown`: "already exists", "already paid", "already processed":
+ *   only a query tells what is true.
+ * - `never_left`: the call surely never left this machine (refused connection, open breaker, full
+ *   bulkhead, past its own time limit). Safe to send again.
+ * - `unknown`: anything else: a timeout, a dropped connection, 5xx, 429, an answer we cannot read.
+ */
+export type ChannelAnswer<Fact> =
+  | { outcome: 'answered'; fact: Fact }
+  | { outcome: 'refused'; code: string; alreadyKnown: boolean }
+  | { outcome: 'never_left'; reason: string; retryAfterMs: number | null }
+  | { outcome: 'unknown'; reason: string; retryAfterMs: number | null };
+
+/** What the payer's browser or app needs next; present when the channel handed it out. */
+export interface PayParametersHolder {
+  payParameters?: PayParameters;
+}
+
+export interface PayParameters {
+  type: 'redirect' | 'qr_code' | 'sdk';
+  /** For `redirect` a URL to open, for `qr_code` the text of the code, for `sdk` JSON text. */
+  value: string;
+  /** ISO 8601 UTC; null: as long as the attempt lives. */
+  expiresAt: string | null;
+}
+
+export interface PaymentAttempt {
+  outTradeNo: string;
+  amountMinor: number;
+  currency: string;
+  subject: string;
+  /** The order's deadline, handed on as the channel's own expiry. ISO 8601 UTC. */
+  expiresAt: string;
+  method: string | null;
+  returnUrl: string | null;
+  clientIp: string | null;
+  payer: Record<string, string> | null;
+  signal?: AbortSignal;
+}
+
+export interface PaymentQuery {
+  outTradeNo: string;
+  /** Needed to read decimal amounts where the channel's answer names no currency. */
+  currency: string;
+  signal?: AbortSignal;
+}
+
+export interface RefundAttempt {
+  outRefundNo: string;
+  outTradeNo: string;
+  channelTradeNo: string;
+  amountMinor: number;
+  /** The capture's amount: channels want both. */
+  captureAmountMinor: number;
+  currency: string;
+  reason: string;
+  signal?: AbortSignal;
+}
+
+export interface RefundQuery {
+  outRefundNo: string;
+  outTradeNo: string;
+  currency: string;
+  signal?: AbortSignal;
+}
+
+export type CallbackHeaders = Record<string, string | undefined>;
+
+/** A verified fact, or why not: the HTTP status the inbox answers with and a word for the log. */
+export type CallbackReading =
+  | { ok: true; fact: ChannelFact }
+  | { ok: false; status: 400 | 401; reason: string };
+
+/**
+ * How long to wait and how often to ask at one channel. Every wait of the saga comes from here, so
+ * tests shorten it instead of sleeping. Milliseconds; a ladder's last rung repeats.
+ */
+export interface ChannelPolicy {
+  /** One channel call, connection included. */
+  callTimeoutMs: number;
+  pollLadderMs: number[];
+  refundLadderMs: number[];
+  /** After the order's deadline, how long `not_found` still means "not arrived yet". */
+  notFoundGraceMs: number;
+  /** A close that cannot be confirmed for this long opens a case; the ladder goes on. */
+  unconfirmedCloseCaseAfterMs: number;
+  /** A callback for a number nobody knows opens a case after this long. */
+  unmatchedCaseAfterMs: number;
+  /** A refund not final for this long opens a case; its state is not moved. */
+  refundCaseAfterMs: number;
+  /** How long the channel remembers our number; no re-send of the same number after that. */
+  keyLifetimeMs: number;
+  /** Sends of one payment number before it is closed for lack of pay parameters. */
+  maxSends: number;
+  /** Least time between two refunds of one capture. */
+  refundSpacingMs: number;
+  maxRefundsPerCapture: number;
+  /** No refund is accepted this long after the capture. */
+  refundMaxAgeMs: number;
+  /** Our own brake, per process: queries and other calls per second, at most. */
+  maxCallsPerSecond: number;
+  maxConcurrentCalls: number;
+  /** Opens after this many failures in a row, half-open after breakerResetMs. */
+  breakerFailures: number;
+  breakerResetMs: number;
+}
