@@ -1,3 +1,4 @@
+import type { ChannelPolicy } from '../domain/channel-policy';
 import type { ChannelFact, PaymentFact, RefundFact } from '../domain/channel-facts';
 
 /**
@@ -18,6 +19,8 @@ export interface PaymentChannel {
   readCallback(rawBody: Buffer, headers: CallbackHeaders, now: Date): CallbackReading;
   /** Exactly what the channel wants to hear once its callback is safely stored. */
   readonly acknowledgement: { status: number; contentType: string; body: string };
+  /** The waits and limits this kind of channel wants, unless its row in `channels` overrides them. */
+  readonly defaultPolicy: ChannelPolicy;
   /** The media type its callbacks come in, without parameters; another one is answered 415. */
   readonly callbackContentType: string;
 }
@@ -95,39 +98,4 @@ export type CallbackHeaders = Record<string, string | undefined>;
 
 /** A verified fact, or why not: the HTTP status the inbox answers with and a word for the log. */
 export type CallbackReading =
-  | { ok: true; fact: ChannelFact }
-  | { ok: false; status: 400 | 401; reason: string };
-
-/**
- * How long to wait and how often to ask at one channel. Every wait of the saga comes from here, so
- * tests shorten it instead of sleeping. Milliseconds; a ladder's last rung repeats.
- */
-export interface ChannelPolicy {
-  /** One channel call, connection included. */
-  callTimeoutMs: number;
-  pollLadderMs: number[];
-  refundLadderMs: number[];
-  /** After the order's deadline, how long `not_found` still means "not arrived yet". */
-  notFoundGraceMs: number;
-  /** A close that cannot be confirmed for this long opens a case; the ladder goes on. */
-  unconfirmedCloseCaseAfterMs: number;
-  /** A callback for a number nobody knows opens a case after this long. */
-  unmatchedCaseAfterMs: number;
-  /** A refund not final for this long opens a case; its state is not moved. */
-  refundCaseAfterMs: number;
-  /** How long the channel remembers our number; no re-send of the same number after that. */
-  keyLifetimeMs: number;
-  /** Sends of one payment number before it is closed for lack of pay parameters. */
-  maxSends: number;
-  /** Least time between two refunds of one capture. */
-  refundSpacingMs: number;
-  maxRefundsPerCapture: number;
-  /** No refund is accepted this long after the capture. */
-  refundMaxAgeMs: number;
-  /** Our own brake, per process: queries and other calls per second, at most. */
-  maxCallsPerSecond: number;
-  maxConcurrentCalls: number;
-  /** Opens after this many failures in a row, half-open after breakerResetMs. */
-  breakerFailures: number;
-  breakerResetMs: number;
-}
+  { ok: true; fact: ChannelFact } | { ok: false; status: 400 | 401; reason: string };

@@ -14,14 +14,7 @@ export type LearntFrom = 'submit' | 'callback' | 'query' | 'close' | 'trade_bill
  * (a chargeback too). `reinstated`: it gave it back to us. `unknown`: a word we do not know.
  */
 export type PaymentFactState =
-  | 'pending'
-  | 'paid'
-  | 'failed'
-  | 'closed'
-  | 'not_found'
-  | 'reversed'
-  | 'reinstated'
-  | 'unknown';
+  'pending' | 'paid' | 'failed' | 'closed' | 'not_found' | 'reversed' | 'reinstated' | 'unknown';
 
 /**
  * State of a refund. `not_enough_balance` is repeatable; `abnormal`: the channel says a person must
