@@ -1,0 +1,78 @@
+/**
+ * The states of everything that moves, and the only moves allowed. The schema holds the same table
+ * (`allowed_moves`, checked by a trigger), so a hand-typed update cannot leave it either.
+ */
+
+export type OrderStatus = 'created' | 'paying' | 'paid' | 'closed' | 'review';
+export type PayRecordStatus = 'created' | 'submitting' | 'pending' | 'paid' | 'failed' | 'closed';
+export type CaptureStatus = 'captured' | 'reversed';
+export type RefundState =
+  'created' | 'submitting' | 'processing' | 'succeeded' | 'failed' | 'returned' | 'abnormal';
+export type RefundStatusOfOrder = 'none' | 'pending' | 'partial' | 'full';
+export type FulfilmentStatus = 'none' | 'running' | 'done' | 'compensating' | 'failed';
+export type CloseReason = 'expired' | 'cancelled';
+
+/** Attempts that may still take money; at most one per order. */
+export const LIVE_ATTEMPT: readonly PayRecordStatus[] = ['created', 'submitting', 'pending'];
+/** Refunds whose outcome is still open. `abnormal` waits for a person and is listed in a case. */
+export const OPEN_REFUND: readonly RefundState[] = ['created', 'submitting', 'processing'];
+
+type Moves<S extends string> = Readonly<Record<S, readonly S[]>>;
+
+const order: Moves<OrderStatus> = {
+  created: ['paying', 'closed', 'review'],
+  paying: ['paid', 'closed', 'review'],
+  paid: ['review'],
+  closed: ['review', 'paid'],
+  review: ['paid', 'closed'],
+};
+
+const payRecord: Moves<PayRecordStatus> = {
+  created: ['submitting', 'pending', 'paid', 'failed', 'closed'],
+  submitting: ['pending', 'paid', 'failed', 'closed'],
+  pending: ['paid', 'failed', 'closed'],
+  // Money that arrives is a fact, whatever we believed before.
+  failed: ['paid'],
+  closed: ['paid'],
+  paid: [],
+};
+
+const capture: Moves<CaptureStatus> = { captured: ['reversed'], reversed: ['captured'] };
+
+const refund: Moves<RefundState> = {
+  created: ['submitting', 'processing', 'succeeded', 'failed', 'abnormal'],
+  submitting: ['processing', 'succeeded', 'failed', 'abnormal'],
+  processing: ['succeeded', 'failed', 'abnormal'],
+  abnormal: ['submitting', 'processing', 'succeeded', 'failed'],
+  failed: ['succeeded'],
+  succeeded: ['returned'],
+  returned: [],
+};
+
+const case_ = { open: ['closed'], closed: [] } as const;
+const callback = {
+  stored: ['applied', 'no_effect', 'unmatched'],
+  unmatched: ['stored'],
+  // The same news again, after the state it speaks of has changed, is news again.
+  applied: ['stored'],
+  no_effect: ['stored'],
+} as const;
+const notification = { pending: ['sent', 'dead'], dead: ['pending'], sent: [] } as const;
+
+/** Every allowed move by subject; the subject's name is the trigger's argument in the schema. */
+export const MOVES = {
+  order,
+  pay_record: payRecord,
+  capture,
+  refund,
+  case: case_,
+  callback,
+  notification,
+};
+
+/** Whether the table allows the move. Staying where one is is no move and always allowed. */
+export function mayMove(subject: keyof typeof MOVES, from: string, to: string): boolean {
+  if (from === to) return true;
+  const moves = MOVES[subject] as Record<string, readonly string[]>;
+  return moves[from]?.includes(to) ?? false;
+}

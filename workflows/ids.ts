@@ -1,0 +1,40 @@
+/**
+ * Workflow ids, built and read in this one place. They come from business ids only, so a duplicate
+ * start collapses into the run that is already there. Identifiers hold no `:`, so joining is safe.
+ */
+import type { OrderRef } from '../domain/orders';
+
+export const TASK_QUEUE = 'payments';
+export const SWEEP_SCHEDULE_ID = 'sweep';
+export const SWEEP_WORKFLOW_ID = 'sweep';
+
+export function orderWorkflowId({ merchantId, orderId }: OrderRef): string {
+  return `order:${merchantId}:${orderId}`;
+}
+
+export function refundWorkflowId({ merchantId, orderId }: OrderRef, refundNo: string): string {
+  return `refund:${merchantId}:${orderId}:${refundNo}`;
+}
+
+/** The order a workflow id belongs to, or undefined when it is none of ours. */
+export function orderOfWorkflowId(workflowId: string): OrderRef | undefined {
+  const [kind, merchantId, orderId] = workflowId.split(':');
+  if ((kind !== 'order' && kind !== 'refund') || !merchantId || !orderId) return undefined;
+  return { merchantId, orderId };
+}
+
+/**
+ * An update id replays its first outcome (a passing 409 too) for as long as the run is retained, so
+ * it carries a bucket of five seconds: parallel repeats collapse, later ones are asked afresh.
+ */
+export function payUpdateId(requestNo: string, nowMs: number): string {
+  return `pay:${requestNo}:${Math.floor(nowMs / 5000)}`;
+}
+
+export function cancelUpdateId(nowMs: number): string {
+  return `cancel:${Math.floor(nowMs / 5000)}`;
+}
+
+export function refundUpdateId(refundNo: string, nowMs: number): string {
+  return `refund:${refundNo}:${Math.floor(nowMs / 5000)}`;
+}
