@@ -18,6 +18,9 @@ export interface OrderRef {
   orderId: string;
 }
 
+/** What we ask a channel about an attempt. */
+export type ChannelCall = 'submit' | 'query' | 'close';
+
 export interface Order extends OrderRef {
   amountMinor: number;
   currency: string;
@@ -59,7 +62,9 @@ export interface PayRecord extends OrderRef {
   polls: number;
   closeRequestedAt: string | null;
   closeReason: string | null;
-  closeSentAt: string | null;
+  lastCall: ChannelCall | null;
+  lastCallAt: string | null;
+  lastFactState: string | null;
   nextDueAt: string;
   createdAt: string;
 }
@@ -108,6 +113,10 @@ export interface Refund extends OrderRef {
   firstSentAt: string | null;
   lastSentAt: string | null;
   polls: number;
+  lastCall: 'submit' | 'query' | null;
+  lastCallAt: string | null;
+  lastFactState: string | null;
+  refusalCode: string | null;
   nextDueAt: string;
   createdAt: string;
   finishedAt: string | null;

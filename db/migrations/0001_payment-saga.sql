@@ -129,8 +129,10 @@ create table pay_records (
   polls integer not null default 0,
   close_requested_at timestamptz,
   close_reason text,
-  -- When the channel last said that it takes no more money for this number (a query must confirm).
-  close_sent_at timestamptz,
+  -- The last call to the channel and what it learnt: together they say which call comes next.
+  last_call text check (last_call in ('submit', 'query', 'close')),
+  last_call_at timestamptz,
+  last_fact_state text,
   next_due_at timestamptz not null default now(),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -194,6 +196,11 @@ create table refunds (
   first_sent_at timestamptz,
   last_sent_at timestamptz,
   polls integer not null default 0,
+  last_call text check (last_call in ('submit', 'query')),
+  last_call_at timestamptz,
+  last_fact_state text,
+  -- A definite refusal of the first send, final once a query confirms it.
+  refusal_code text,
   next_due_at timestamptz not null default now(),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -286,7 +293,8 @@ create table notifications (
   -- What the event is about (a refund number, a capture, or ''): one event per subject for ever.
   subject_no text not null default '',
   payload jsonb not null,
-  status text not null default 'pending' check (status in ('pending', 'sent', 'dead')),
+  -- `kept`: the merchant has no address; the event can only be read.
+  status text not null default 'pending' check (status in ('pending', 'sent', 'dead', 'kept')),
   tries integer not null default 0,
   last_error text,
   next_due_at timestamptz not null default now(),
