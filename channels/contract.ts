@@ -34,12 +34,15 @@ export interface PaymentChannel {
  * - `never_left`: the call surely never left this machine (refused connection, open breaker, full
  *   bulkhead, past its own time limit). Safe to send again.
  * - `unknown`: anything else: a timeout, a dropped connection, 5xx, 429, an answer we cannot read.
+ *
+ * `trouble`: the channel itself seems sick (no connection, timeout, reset, 5xx). Only this counts
+ * towards opening the circuit breaker; `reason` is a short word for logs and metrics.
  */
 export type ChannelAnswer<Fact> =
   | { outcome: 'answered'; fact: Fact }
   | { outcome: 'refused'; code: string; alreadyKnown: boolean }
-  | { outcome: 'never_left'; reason: string; retryAfterMs: number | null }
-  | { outcome: 'unknown'; reason: string; retryAfterMs: number | null };
+  | { outcome: 'never_left'; reason: string; retryAfterMs: number | null; trouble?: boolean }
+  | { outcome: 'unknown'; reason: string; retryAfterMs: number | null; trouble?: boolean };
 
 /** What the payer's browser or app needs next; present when the channel handed it out. */
 export interface PayParametersHolder {
