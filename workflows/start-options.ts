@@ -1,0 +1,60 @@
+/**
+ * How an order's run is started, the same from every place that may start one: the API, the relay,
+ * the sweep, a refund's last word. Starting an order twice lands in the run that is there.
+ */
+import {
+  defineSearchAttributeKey,
+  SearchAttributeType,
+  TypedSearchAttributes,
+  WorkflowIdConflictPolicy,
+  WorkflowIdReusePolicy,
+} from '@temporalio/common';
+import type { Order } from '../domain/orders';
+import { orderWorkflowId } from './ids';
+import type { OrderPaymentInput } from './messages';
+
+export const ORDER_WORKFLOW_TYPE = 'orderPayment';
+
+/** What an operator can search runs by; registered with the namespace at set-up. */
+export const ORDER_ID = defineSearchAttributeKey('OrderId', SearchAttributeType.KEYWORD);
+export const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
+export const PAYMENT_STATUS = defineSearchAttributeKey(
+  'PaymentStatus',
+  SearchAttributeType.KEYWORD,
+);
+export const CHANNEL = defineSearchAttributeKey('Channel', SearchAttributeType.KEYWORD);
+export const NEEDS_REVIEW = defineSearchAttributeKey('NeedsReview', SearchAttributeType.BOOL);
+
+/** The facts about an order that its start options carry; any of them may be outdated. */
+export type OrderToStart = Pick<
+  Order,
+  'merchantId' | 'orderId' | 'amountMinor' | 'currency' | 'status'
+>;
+
+export interface OrderStartOptions {
+  workflowId: string;
+  taskQueue: string;
+  args: [OrderPaymentInput];
+  workflowIdConflictPolicy: WorkflowIdConflictPolicy;
+  workflowIdReusePolicy: WorkflowIdReusePolicy;
+  typedSearchAttributes: TypedSearchAttributes;
+  staticSummary: string;
+}
+
+/** Options of a start, an update-with-start or a signal-with-start of the order's run. */
+export function orderStartOptions(order: OrderToStart, taskQueue: string): OrderStartOptions {
+  return {
+    workflowId: orderWorkflowId(order),
+    taskQueue,
+    args: [{ merchantId: order.merchantId, orderId: order.orderId }],
+    workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+    typedSearchAttributes: new TypedSearchAttributes([
+      { key: ORDER_ID, value: order.orderId },
+      { key: MERCHANT_ID, value: order.merchantId },
+      { key: PAYMENT_STATUS, value: order.status },
+      { key: NEEDS_REVIEW, value: order.status === 'review' },
+    ]),
+    staticSummary: `order ${order.orderId}: ${order.amountMinor} ${order.currency}`,
+  };
+}
