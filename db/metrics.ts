@@ -1,0 +1,112 @@
+import type { Queryable } from './transaction';
+
+/** One number with its labels. */
+export interface Sample {
+  labels: Record<string, string>;
+  value: number;
+}
+
+/** A gauge read from PostgreSQL when somebody scrapes: one bounded statement each. */
+export interface DatabaseGauge {
+  name: string;
+  help: string;
+  labelNames: string[];
+  read: (client: Queryable) => Promise<Sample[]>;
+}
+
+/** Counting the whole history at every scrape would grow with it: a day tells what goes on. */
+const WINDOW = `interval '24 hours'`;
+
+/** What the books say about themselves, for `/metrics`. */
+export const databaseGauges: readonly DatabaseGauge[] = [
+  gauge(
+    'payment_orders',
+    'Orders by status: open and under review all of them, paid and closed those of the last 24 hours.',
+    ['status'],
+    `select status, count(*)::float8 as value from (
+       select status from orders where status in ('created', 'paying')
+       union all select status from orders where status = 'review'
+       union all select status from orders
+         where status in ('paid', 'closed') and created_at > now() - ${WINDOW}
+     ) o group by status`,
+  ),
+  gauge(
+    'payment_oldest_unknown_outcome_seconds',
+    'Age of the oldest attempt whose outcome at the channel nobody knows; 0 when there is none.',
+    [],
+    `select coalesce(extract(epoch from now() - min(coalesce(first_sent_at, created_at))), 0)::float8
+       as value
+     from pay_records where status in ('created', 'submitting')`,
+  ),
+  gauge(
+    'payment_oldest_pending_attempt_seconds',
+    'Age of the oldest attempt that waits for its payer; 0 when there is none.',
+    [],
+    `select coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as value
+     from pay_records where status = 'pending'`,
+  ),
+  gauge(
+    'payment_oldest_pending_refund_seconds',
+    'Age of the oldest refund that is not final; 0 when there is none.',
+    [],
+    `select coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as value
+     from refunds where status in ('created', 'submitting', 'processing')`,
+  ),
+  gauge(
+    'payment_callback_backlog',
+    'Callbacks in the inbox that wait to be applied, and those for numbers nobody knows.',
+    ['status'],
+    `select s.status, count(c.callback_id)::float8 as value
+     from unnest(array['stored', 'unmatched']) as s(status)
+     left join channel_callbacks c on c.status = s.status and c.status in ('stored', 'unmatched')
+     group by s.status`,
+  ),
+  gauge(
+    'payment_callback_lag_seconds',
+    'Age of the oldest callback that waits to be applied; 0 when there is none.',
+    [],
+    `select coalesce(extract(epoch from now() - min(last_received_at)), 0)::float8 as value
+     from channel_callbacks where status = 'stored'`,
+  ),
+  gauge(
+    'payment_callback_verdicts',
+    'Callbacks of the last 24 hours by verdict.',
+    ['verdict'],
+    `select verdict, count(*)::float8 as value from channel_callbacks
+     where verdict is not null and received_at > now() - ${WINDOW} group by verdict`,
+  ),
+  gauge(
+    'payment_callback_duplicates',
+    'Copies of callbacks of the last 24 hours that were stopped at the inbox.',
+    [],
+    `select coalesce(sum(copies - 1), 0)::float8 as value from channel_callbacks
+     where received_at > now() - ${WINDOW}`,
+  ),
+  gauge(
+    'payment_open_cases',
+    'Cases that wait for a person, by kind.',
+    ['kind'],
+    `select kind, count(*)::float8 as value from cases where status = 'open' group by kind`,
+  ),
+  gauge(
+    'payment_notifications_waiting',
+    'Notifications that are neither sent nor dead.',
+    [],
+    `select count(*)::float8 as value from notifications where status = 'pending'`,
+  ),
+];
+
+function gauge(name: string, help: string, labelNames: string[], sql: string): DatabaseGauge {
+  return {
+    name,
+    help,
+    labelNames,
+    read: async (client) => {
+      const { rows } = await client.query<Record<string, string | number>>(sql);
+      return rows.map(({ value, ...labels }) => ({
+        labels: labels as Record<string, string>,
+        value: Number(value),
+      }));
+    },
+  };
+}

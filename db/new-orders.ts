@@ -1,0 +1,76 @@
+import { readOrder } from './rows';
+import { withTransaction } from './transaction';
+import type { Pool } from './transaction';
+import type { Order } from '../domain/orders';
+
+export interface NewOrder {
+  merchantId: string;
+  orderId: string;
+  amountMinor: number;
+  currency: string;
+  subject: string;
+  expiresInS: number;
+  metadata: Record<string, unknown>;
+}
+
+/**
+ * Stores the order, or finds the one that has its number. Returns the stored row either way;
+ * `same` says whether its content is what was asked for now.
+ */
+export async function insertOrder(
+  pool: Pool,
+  order: NewOrder,
+): Promise<{ order: Order; inserted: boolean; same: boolean }> {
+  return withTransaction(pool, async (client) => {
+    const { rowCount } = await client.query(
+      `with new_order as (
+         insert into orders (merchant_id, order_id, amount_minor, currency, subject, metadata,
+           expires_at)
+         values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::jsonb,
+           now() + $7::int * interval '1 second')
+         on conflict (merchant_id, order_id) do nothing
+         returning merchant_id, order_id, status
+       )
+       insert into order_events (merchant_id, order_id, subject, subject_id, to_status, cause, actor)
+       select merchant_id, order_id, 'order', order_id, status, 'created', 'merchant'
+       from new_order`,
+      [
+        order.merchantId,
+        order.orderId,
+        order.amountMinor,
+        order.currency,
+        order.subject,
+        JSON.stringify(order.metadata),
+        order.expiresInS,
+      ],
+    );
+    const inserted = rowCount === 1;
+    // A new statement sees the row that was in the way, committed by now.
+    const stored = await readOrder(client, order);
+    if (!stored) throw new Error(`order ${order.merchantId}/${order.orderId} vanished`);
+    return { order: stored, inserted, same: inserted || (await isSameContent(client, order)) };
+  });
+}
+
+/** Compared where it is kept: jsonb knows no order of keys, and the lifetime is a difference. */
+async function isSameContent(
+  client: Parameters<typeof readOrder>[0],
+  order: NewOrder,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from orders
+     where merchant_id = $1::text and order_id = $2::text and amount_minor = $3::bigint
+       and currency = $4::text and subject = $5::text and metadata = $6::jsonb
+       and expires_at = created_at + $7::int * interval '1 second'`,
+    [
+      order.merchantId,
+      order.orderId,
+      order.amountMinor,
+      order.currency,
+      order.subject,
+      JSON.stringify(order.metadata),
+      order.expiresInS,
+    ],
+  );
+  return rowCount === 1;
+}
