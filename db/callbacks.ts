@@ -136,7 +136,8 @@ export async function storeCallback(
       ],
     );
     const stored = rows[0]!;
-    const ring = ref !== undefined && stored.status === 'stored' && (await ringDoorbell(client, ref));
+    const ring =
+      ref !== undefined && stored.status === 'stored' && (await ringDoorbell(client, ref));
     return { ...stored, ref, ring };
   });
 }

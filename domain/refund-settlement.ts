@@ -28,7 +28,7 @@ export function settleRefundFact(state: SettlementState, fact: RefundFact): Sett
     case 'not_found':
       if (!isOpen) return NO_EFFECT;
       // Refused at the only send and unknown to a query: the refusal is confirmed and final.
-      if (refund.refusalCode !== null && !refund.outcomeUnknown && fact.learntFrom === 'query') {
+      if (refund.refusalCode !== null && refund.sends === 1 && fact.learntFrom === 'query') {
         return failRefund(refund, capture, refund.refusalCode);
       }
       return { verdict: 'refund_pending', changes: [], next: 'none' };

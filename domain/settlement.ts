@@ -226,7 +226,7 @@ function settleUnpaid(state: SettlementState, record: PayRecord, fact: PaymentFa
   if (!isLive(record)) return NO_EFFECT;
   // The word of the close itself is not enough: a capture may have slipped in between, so a query
   // must confirm it. Nor is a refusal to send again: an earlier send may have worked.
-  if (fact.learntFrom === 'close' || (fact.learntFrom === 'submit' && record.outcomeUnknown)) {
+  if (fact.learntFrom === 'close' || (fact.learntFrom === 'submit' && record.sends > 1)) {
     return { verdict: 'still_pending', changes: [], next: 'query' };
   }
   return endAttempt(state, record, fact.state === 'failed' ? 'failed' : 'closed', fact.word);

@@ -16,7 +16,7 @@ create table merchants (
   name text not null,
   -- Where events are told, and where the signing secret is (env:NAME or file:/path), never the secret.
   notify_url text,
-  notify_secret_ref text,
+  notify_secret_ref text check (notify_url is null or notify_secret_ref is not null),
   -- What becomes of money that arrives on a closed order.
   late_payment_policy text not null default 'refund' check (late_payment_policy in ('refund', 'revive')),
   fulfilment_steps jsonb not null default '[]',
@@ -428,7 +428,9 @@ create trigger order_events_append_only before update or delete on order_events
 -- "final" all ask this view and nothing else.
 
 create view orders_with_work as
-  select merchant_id, order_id, 'open' as reason, next_due_at
+  -- An order that is being closed waits for its live attempt, which has a due time of its own.
+  select merchant_id, order_id, 'open' as reason,
+      case when close_requested_at is null then next_due_at end as next_due_at
     from orders where status in ('created', 'paying')
   union all
   select merchant_id, order_id, 'live_attempt', next_due_at

@@ -1,0 +1,74 @@
+import type { OrderRef } from '../domain/orders';
+import { recordEvent } from './order-events';
+import type { Queryable } from './transaction';
+
+export interface CaseNews {
+  kind: string;
+  /** One sentence an operator can act on. */
+  summary: string;
+  channel: string | null;
+  /** The number the case is about: an out_trade_no, an out_refund_no, or the order id. */
+  subjectNo: string;
+  evidence: unknown;
+}
+
+/**
+ * Opens the order's case, or adds evidence to the one that is open (its version grows, so that a
+ * decision made on an older picture is refused). The same evidence twice changes nothing.
+ */
+export async function openCase(client: Queryable, ref: OrderRef, news: CaseNews): Promise<void> {
+  const entry = JSON.stringify([{ kind: news.kind, summary: news.summary }]);
+  const full = JSON.stringify([
+    {
+      kind: news.kind,
+      summary: news.summary,
+      at: new Date().toISOString(),
+      evidence: news.evidence,
+    },
+  ]);
+  const { rows } = await client.query<{ case_id: number; inserted: boolean }>(
+    `insert into cases as k (merchant_id, order_id, channel, subject_no, kind, summary, evidence)
+     values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $8::jsonb)
+     on conflict (merchant_id, order_id) where status = 'open' do update set
+       version = k.version + 1,
+       evidence = k.evidence || excluded.evidence,
+       summary = case when k.kind = excluded.kind then excluded.summary
+                      else left(k.summary || '; ' || excluded.summary, 2000) end
+       where not k.evidence @> $7::jsonb
+     returning case_id, xmax = 0 as inserted`,
+    [
+      ref.merchantId,
+      ref.orderId,
+      news.channel,
+      news.subjectNo,
+      news.kind,
+      news.summary,
+      entry,
+      full,
+    ],
+  );
+  const row = rows[0];
+  if (!row?.inserted) return;
+  await recordEvent(client, ref, {
+    subject: 'case',
+    subjectId: row.case_id,
+    from: null,
+    to: 'open',
+    cause: news.kind,
+    evidence: { summary: news.summary },
+    actor: 'system',
+  });
+}
+
+/**
+ * Opens a case for a number that belongs to no order of ours (an orphan callback). One open case per
+ * channel and number; repeats add nothing.
+ */
+export async function openOrphanCase(client: Queryable, news: CaseNews): Promise<void> {
+  await client.query(
+    `insert into cases (channel, subject_no, kind, summary, evidence)
+     values ($1::text, $2::text, $3::text, $4::text, jsonb_build_array($5::jsonb))
+     on conflict (channel, subject_no) where status = 'open' and order_id is null do nothing`,
+    [news.channel, news.subjectNo, news.kind, news.summary, JSON.stringify(news.evidence ?? {})],
+  );
+}

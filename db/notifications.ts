@@ -1,0 +1,94 @@
+import type { OrderRef } from '../domain/orders';
+import type { NotificationEvent } from '../domain/settlement';
+import type { Queryable } from './transaction';
+
+/**
+ * Writes an event for the merchant in the transaction of what it tells: numbered per order, once per
+ * event and subject for ever, its payload the order as it stands at this moment.
+ */
+export async function insertNotification(
+  client: Queryable,
+  ref: OrderRef,
+  event: NotificationEvent,
+  subjectNo: string,
+): Promise<void> {
+  await client.query(
+    `insert into notifications (merchant_id, order_id, seq, event_type, subject_no, payload, status)
+     select o.merchant_id, o.order_id,
+       coalesce((select max(n.seq) from notifications n
+         where n.merchant_id = o.merchant_id and n.order_id = o.order_id), 0) + 1,
+       $3::text, $4::text,
+       jsonb_build_object(
+         'type', $3::text, 'merchant_id', o.merchant_id, 'order_id', o.order_id, 'subject', $4::text,
+         'status', o.status, 'status_reason', o.status_reason, 'amount_minor', o.amount_minor,
+         'currency', o.currency, 'refund_status', o.refund_status,
+         'captured_minor', coalesce((select c.amount_minor from captures c
+           where c.merchant_id = o.merchant_id and c.order_id = o.order_id and c.settles), 0),
+         'refunded_minor', coalesce((select c.refunded_minor from captures c
+           where c.merchant_id = o.merchant_id and c.order_id = o.order_id and c.settles), 0),
+         'occurred_at', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),
+       case when m.notify_url is null then 'kept' else 'pending' end
+     from orders o join merchants m using (merchant_id)
+     where o.merchant_id = $1::text and o.order_id = $2::text
+     on conflict (merchant_id, order_id, event_type, subject_no) do nothing`,
+    [ref.merchantId, ref.orderId, event, subjectNo],
+  );
+}
+
+export interface WaitingNotification extends OrderRef {
+  notificationId: number;
+  seq: number;
+  eventType: string;
+  payload: Record<string, unknown>;
+  tries: number;
+  /** Until it may be tried (again), by the database's clock; negative: now. Milliseconds. */
+  dueInMs: number;
+  createdAt: string;
+  notifyUrl: string;
+  notifySecretRef: string;
+}
+
+/** The oldest event of the order that has not been told yet: events are told in order, one by one. */
+export async function nextNotification(
+  client: Queryable,
+  ref: OrderRef,
+): Promise<WaitingNotification | undefined> {
+  const { rows } = await client.query<WaitingNotification>(
+    `select n.merchant_id as "merchantId", n.order_id as "orderId",
+       n.notification_id as "notificationId", n.seq, n.event_type as "eventType", n.payload, n.tries,
+       (extract(epoch from n.next_due_at - now()) * 1000)::bigint as "dueInMs",
+       n.created_at as "createdAt", m.notify_url as "notifyUrl",
+       m.notify_secret_ref as "notifySecretRef"
+     from notifications n join merchants m using (merchant_id)
+     where n.merchant_id = $1::text and n.order_id = $2::text and n.status = 'pending'
+     order by n.seq limit 1`,
+    [ref.merchantId, ref.orderId],
+  );
+  return rows[0];
+}
+
+/** The merchant has it. Told twice by two runs: the second finds it sent and changes nothing. */
+export async function markNotificationSent(
+  client: Queryable,
+  notificationId: number,
+): Promise<void> {
+  await client.query(
+    `update notifications set status = 'sent', sent_at = now(), tries = tries + 1, last_error = null
+     where notification_id = $1::bigint and status = 'pending'`,
+    [notificationId],
+  );
+}
+
+/** A try failed: the next one after `againInMs`, or never again (`dead`, listed and re-sendable). */
+export async function noteNotificationFailure(
+  client: Queryable,
+  input: { notificationId: number; error: string; againInMs: number | null },
+): Promise<void> {
+  await client.query(
+    `update notifications set tries = tries + 1, last_error = left($2::text, 500),
+       status = case when $3::bigint is null then 'dead' else 'pending' end,
+       next_due_at = now() + make_interval(secs => coalesce($3::bigint, 0) / 1000.0)
+     where notification_id = $1::bigint and status = 'pending'`,
+    [input.notificationId, input.error, input.againInMs],
+  );
+}
