@@ -34,24 +34,34 @@ export class GiveUp extends Error {
   override name = 'GiveUp';
 }
 
-/** A TCP port on the loopback address that was free a moment ago: `preferred` if it is. */
+/** Below the range from which systems take the ports of outgoing connections. */
+const PORTS = { from: 15_000, to: 32_000 };
+const PORT_TRIES_MAX = 200;
+const given = new Set<number>();
+
+/**
+ * A TCP port on the loopback address that was free a moment ago: `preferred` if it is. Each call of
+ * this process gives another one.
+ */
 export async function freePort(preferred?: number): Promise<number> {
-  if (preferred !== undefined && (await canListen(preferred)) !== undefined) return preferred;
-  const port = await canListen(0);
-  if (port === undefined) throw new Error('no free port on 127.0.0.1');
-  return port;
+  for (let attempt = 0; attempt < PORT_TRIES_MAX; attempt++) {
+    const port = attempt === 0 && preferred !== undefined ? preferred : randomPort();
+    if (given.has(port) || !(await canListen(port))) continue;
+    given.add(port);
+    return port;
+  }
+  throw new Error(`no free port on 127.0.0.1 after ${PORT_TRIES_MAX} tries`);
 }
 
-function canListen(port: number): Promise<number | undefined> {
+function randomPort(): number {
+  return PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
+}
+
+function canListen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', () => resolve(undefined));
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() =>
-        resolve(typeof address === 'object' && address !== null ? address.port : undefined),
-      );
-    });
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
 

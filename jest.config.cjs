@@ -1,0 +1,17 @@
+/** @type {import('jest').Config} */
+module.exports = {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.test.ts'],
+  transform: {
+    '^.+\\.[cm]?ts$': ['@swc/jest', { jsc: { target: 'es2023' }, sourceMaps: 'inline' }],
+  },
+  // One PostgreSQL and one Temporal for the whole run, started outside of jest's sandbox.
+  globalSetup: '<rootDir>/test/support/servers-start.ts',
+  globalTeardown: '<rootDir>/test/support/servers-stop.ts',
+  // Two test files at a time: each may run processes of its own beside the servers.
+  maxWorkers: 2,
+  testTimeout: 60_000,
+  // Found again here rather than as a hang of the whole run.
+  openHandlesTimeout: 5_000,
+};

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { upsertChannel } from '../db/channels';
+import { generateApiKey, insertApiKey, upsertMerchant } from '../db/merchants';
+import { createPool } from '../db/transaction';
+
+/** Names and secrets of the demonstration: one shop and two practice channels. */
+export interface Demo {
+  merchantId: string;
+  /** API key with the scopes pay, refund and read. */
+  apiKey: string;
+  /** API key with every scope. */
+  operatorKey: string;
+  /** Shared secrets of the practice channels. */
+  mockAKey: string;
+  mockBKey: string;
+  /** Signs what the merchant is told (Standard Webhooks form). */
+  notifySecret: string;
+  /** Our numbers at the channels are derived with it: another secret, other numbers. */
+  numberSecret: string;
+}
+
+/** Where the demonstration's channels are. */
+export interface DemoUrls {
+  mockA: string;
+  mockB: string;
+  /** Where the shop hears of its orders; null: it only reads them. */
+  notify: string | null;
+}
+
+/** The demonstration's secrets, made up once and kept in `file`, readable by its owner alone. */
+export function readOrMakeDemo(file: string): Demo {
+  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Demo;
+  const secret = () => randomBytes(32).toString('base64url');
+  const demo: Demo = {
+    merchantId: 'demo-shop',
+    apiKey: generateApiKey(),
+    operatorKey: generateApiKey(),
+    mockAKey: secret(),
+    mockBKey: secret(),
+    notifySecret: `whsec_${randomBytes(24).toString('base64')}`,
+    numberSecret: secret(),
+  };
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
+  return demo;
+}
+
+/** The variables under which the processes find the demonstration's secrets. */
+export function demoEnvironment(demo: Demo): Record<string, string> {
+  return {
+    MOCK_A_KEY: demo.mockAKey,
+    MOCK_B_KEY: demo.mockBKey,
+    DEMO_NOTIFY_SECRET: demo.notifySecret,
+    NUMBER_SECRET: demo.numberSecret,
+  };
+}
+
+/**
+ * Stores the demonstration's shop, its API keys and the channels `mock-a` and `mock-b`. Runs any
+ * number of times: addresses are brought up to date, everything else stays.
+ */
+export async function seedDemo(databaseUrl: string, demo: Demo, urls: DemoUrls): Promise<void> {
+  const pool = createPool({
+    databaseUrl,
+    max: 1,
+    connectionTimeoutMs: 10_000,
+    statementTimeoutMs: 10_000,
+    applicationName: 'seed',
+    onIdleError: (error) => console.error(error.message),
+  });
+  try {
+    await upsertMerchant(pool, {
+      merchantId: demo.merchantId,
+      name: 'Demo shop',
+      notifyUrl: urls.notify,
+      notifySecretRef: urls.notify === null ? null : 'env:DEMO_NOTIFY_SECRET',
+    });
+    await insertApiKey(pool, {
+      keyId: 'demo-shop',
+      merchantId: demo.merchantId,
+      apiKey: demo.apiKey,
+      scopes: ['pay', 'refund', 'read'],
+    });
+    await insertApiKey(pool, {
+      keyId: 'demo-operator',
+      merchantId: demo.merchantId,
+      apiKey: demo.operatorKey,
+      scopes: ['pay', 'refund', 'read', 'operator'],
+    });
+    for (const channel of ['mock-a', 'mock-b'] as const) {
+      await upsertChannel(pool, {
+        channel,
+        adapter: channel,
+        accountId: `${channel}-account`,
+        appId: `${channel}-app`,
+        gatewayUrl: channel === 'mock-a' ? urls.mockA : urls.mockB,
+        timeZone: 'Asia/Shanghai',
+        payEnabled: true,
+        refundEnabled: true,
+        secretRefs: { current: channel === 'mock-a' ? 'env:MOCK_A_KEY' : 'env:MOCK_B_KEY' },
+        policy: {},
+      });
+    }
+  } finally {
+    await pool.end();
+  }
+}

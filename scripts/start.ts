@@ -1,0 +1,78 @@
+import type { Stack } from './servers/stack';
+import { startStack } from './servers/stack';
+import { runTour } from './tour';
+
+/**
+ * `npm start`: the whole stack on this machine, the guided tour, then the addresses to open; it
+ * stays up until Ctrl-C. With `--once` it ends after the tour, 0 when every step passed.
+ */
+async function start(once: boolean): Promise<void> {
+  const startedAt = performance.now();
+  let stack: Stack | undefined;
+  let ending: Promise<void> | undefined;
+  const end = () => (ending ??= stack?.end() ?? Promise.resolve());
+  const endAndExit = (code: number) => {
+    void end().finally(() => process.exit(code));
+  };
+  for (const [signal, number] of Object.entries({ SIGINT: 2, SIGTERM: 15, SIGHUP: 1 })) {
+    process.on(signal, () => {
+      // Before the stack is whole, what has been started ends with this process.
+      if (ending === undefined) console.log(`${signal}: ending`);
+      endAndExit(128 + number);
+    });
+  }
+  process.on('uncaughtException', (error) => {
+    console.error(error);
+    endAndExit(1);
+  });
+
+  stack = await startStack({ log: (line) => console.log(line) });
+  console.log(`up after ${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`);
+  let result = { passed: 0, failed: 1 };
+  try {
+    result = await runTour(stack);
+  } catch (error) {
+    console.error(error);
+  }
+  if (once) {
+    await end();
+    console.log(`${result.passed} passed, ${result.failed} failed`);
+    process.exit(result.failed === 0 ? 0 : 1);
+  }
+  console.log(`\n${result.passed} passed, ${result.failed} failed\n\n${addresses(stack)}`);
+  watch(stack, (report) => {
+    if (ending !== undefined) return;
+    console.error(report);
+    endAndExit(1);
+  });
+}
+
+function addresses(stack: Stack): string {
+  return [
+    'Open',
+    `  API documentation  ${stack.api.url}/docs`,
+    `  Temporal Web       ${stack.temporal.uiUrl ?? '(see your Temporal server)'}`,
+    `  mock channel       ${stack.mockChannel.controlUrl}`,
+    `  database           ${stack.databaseUrl}`,
+    `  API key            ${stack.demo.apiKey}`,
+    `  logs               ${stack.logFolder}`,
+    'Ctrl-C ends everything.',
+  ].join('\n');
+}
+
+/** Stays up; a part that ends by itself is told and ends the rest. */
+function watch(stack: Stack, onEnd: (report: string) => void): void {
+  // Nothing else keeps this process running: every child is held only while it is waited for.
+  setInterval(() => undefined, 60_000);
+  for (const part of [stack.api, stack.worker, stack.mockChannel]) {
+    void part.ended.then(({ code, signal }) => {
+      onEnd(`${part.name} ended (${signal ?? code}): see ${part.logFile}`);
+    });
+  }
+}
+
+start(process.argv.includes('--once')).catch((error: unknown) => {
+  console.error(error);
+  console.log('0 passed, 1 failed');
+  process.exit(1);
+});
