@@ -14,10 +14,10 @@ export interface DatabaseGauge {
   read: (client: Queryable) => Promise<Sample[]>;
 }
 
-/** Counting the whole history at every scrape would grow with it: a day tells what goes on. */
-const WINDOW = `interval '24 hours'`;
-
-/** What the books say about themselves, for `/metrics`. */
+/**
+ * What the books say about themselves, for `/metrics`. Counting the whole history at every scrape would
+ * grow with it, so what is over is counted for a day.
+ */
 export const databaseGauges: readonly DatabaseGauge[] = [
   gauge(
     'payment_orders',
@@ -27,7 +27,7 @@ export const databaseGauges: readonly DatabaseGauge[] = [
        select status from orders where status in ('created', 'paying')
        union all select status from orders where status = 'review'
        union all select status from orders
-         where status in ('paid', 'closed') and created_at > now() - ${WINDOW}
+         where status in ('paid', 'closed') and created_at > now() - interval '24 hours'
      ) o group by status`,
   ),
   gauge(
@@ -73,14 +73,14 @@ export const databaseGauges: readonly DatabaseGauge[] = [
     'Callbacks of the last 24 hours by verdict.',
     ['verdict'],
     `select verdict, count(*)::float8 as value from channel_callbacks
-     where verdict is not null and received_at > now() - ${WINDOW} group by verdict`,
+     where verdict is not null and received_at > now() - interval '24 hours' group by verdict`,
   ),
   gauge(
     'payment_callback_duplicates',
     'Copies of callbacks of the last 24 hours that were stopped at the inbox.',
     [],
     `select coalesce(sum(copies - 1), 0)::float8 as value from channel_callbacks
-     where received_at > now() - ${WINDOW}`,
+     where received_at > now() - interval '24 hours'`,
   ),
   gauge(
     'payment_open_cases',

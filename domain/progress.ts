@@ -1,0 +1,38 @@
+/**
+ * Where an order stands and what is left to do, small enough to travel through Temporal: ids, states
+ * and waits. Every database step of a run returns it afresh, and the run decides only from it. Waits
+ * are relative, by the database's clock, so that no two clocks are compared.
+ */
+import type { ChannelCall, OrderRef } from './orders';
+import type { OrderStatus, PayRecordStatus, RefundState, RefundStatusOfOrder } from './states';
+
+export interface AttemptProgress {
+  payRecordId: number;
+  channel: string;
+  status: PayRecordStatus;
+  /** The call that comes next, and in how many milliseconds. */
+  call: ChannelCall;
+  dueInMs: number;
+  callTimeoutMs: number;
+  polls: number;
+  closing: boolean;
+}
+
+export interface OrderProgress extends OrderRef {
+  status: OrderStatus;
+  statusReason: string | null;
+  refundStatus: RefundStatusOfOrder;
+  needsReview: boolean;
+  /** Until the order's deadline; null when it no longer waits for it. */
+  deadlineInMs: number | null;
+  attempt: AttemptProgress | null;
+  /** A callback waits in the inbox; due in so many milliseconds. */
+  news: { dueInMs: number } | null;
+  /** Refunds whose outcome is open (at most 20 at a time). */
+  refunds: { refundNo: string; status: RefundState; dueInMs: number }[];
+  notification: { dueInMs: number } | null;
+  /** Surplus money that is neither being refunded nor in a case. */
+  hasLooseSurplus: boolean;
+  /** Whether the view `orders_with_work` lists the order. */
+  hasWork: boolean;
+}
