@@ -8,9 +8,9 @@ import { runTour } from './tour';
  */
 async function start(once: boolean): Promise<void> {
   const startedAt = performance.now();
-  let stack: Stack | undefined;
+  const running: { stack?: Stack } = {};
   let ending: Promise<void> | undefined;
-  const end = () => (ending ??= stack?.end() ?? Promise.resolve());
+  const end = () => (ending ??= running.stack?.end() ?? Promise.resolve());
   const endAndExit = (code: number) => {
     void end().finally(() => process.exit(code));
   };
@@ -26,7 +26,8 @@ async function start(once: boolean): Promise<void> {
     endAndExit(1);
   });
 
-  stack = await startStack({ log: (line) => console.log(line) });
+  const stack = await startStack({ log: (line) => console.log(line) });
+  running.stack = stack;
   console.log(`up after ${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`);
   let result = { passed: 0, failed: 1 };
   try {

@@ -1,0 +1,151 @@
+import eslint from '@eslint/js';
+import { builtinModules } from 'node:module';
+import tseslint from 'typescript-eslint';
+
+/** The folders of the project, in the order in which data flows. */
+const FOLDERS = [
+  'domain',
+  'workflows',
+  'db',
+  'channels',
+  'activities',
+  'api',
+  'worker',
+  'mock-channel',
+  'test',
+  'bench',
+  'scripts',
+];
+
+/**
+ * What each folder may import of ours (its own files always). A folder: all of it; a list of files:
+ * these alone. `test`, `bench` and `scripts` may import anything.
+ * @type {Record<string, { values: Record<string, true | string[]>, types?: string[] }>}
+ */
+const ALLOWED = {
+  domain: { values: {} },
+  workflows: { values: { domain: true }, types: ['activities'] },
+  db: { values: { domain: true } },
+  channels: { values: { domain: true } },
+  activities: {
+    values: { db: true, channels: true, domain: true, workflows: ['ids', 'failures', 'messages'] },
+  },
+  api: {
+    values: { db: true, channels: true, domain: true, workflows: ['ids', 'messages', 'failures'] },
+  },
+  worker: {
+    values: {
+      domain: true,
+      workflows: true,
+      db: true,
+      channels: true,
+      activities: true,
+    },
+  },
+  'mock-channel': { values: { domain: ['money'] } },
+};
+
+/** A path to a folder of ours: from the file's own folder, one or two levels up. */
+const UP = '^(?:\\.\\./)+';
+
+/** @param {string} folder */
+function boundaries(folder) {
+  const { values, types = [] } = ALLOWED[folder] ?? { values: {} };
+  const patterns = FOLDERS.filter((other) => other !== folder && values[other] !== true).map(
+    (other) => {
+      const files = values[other];
+      return {
+        regex: Array.isArray(files)
+          ? `${UP}${other}(?!/(?:${files.join('|')})$)(?:/|$)`
+          : `${UP}${other}(?:/|$)`,
+        message: Array.isArray(files)
+          ? `${folder} may import only ${files.join(', ')} of ${other}.`
+          : `${folder} may not import ${other}.`,
+        allowTypeImports: types.includes(other),
+      };
+    },
+  );
+  return [...patterns, ...packages(folder)];
+}
+
+/** Rules and workflows must give the same result on every replay: no I/O, nothing heavy. */
+function packages(/** @type {string} */ folder) {
+  const builtins = {
+    regex: `^(?:node:|(?:${builtinModules.filter((name) => !name.startsWith('_')).join('|')})$)`,
+    message: `${folder} may not import Node's modules: it is deterministic and without I/O.`,
+  };
+  if (folder === 'domain') {
+    return [
+      builtins,
+      { regex: '^[^.]', message: 'domain is pure: it may not import any package.' },
+    ];
+  }
+  if (folder === 'workflows') {
+    return [
+      builtins,
+      {
+        regex: '^(?!\\.|@temporalio/(?:workflow|common)(?:$|/))',
+        message: 'workflows may import no package but the SDK for workflows.',
+      },
+    ];
+  }
+  return [];
+}
+
+export default tseslint.config(
+  { ignores: ['node_modules/', 'dist/', '.cache/', '.data/', 'coverage/'] },
+  {
+    files: ['**/*.ts'],
+    extends: [eslint.configs.recommended, tseslint.configs.recommended],
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      // A promise nobody waits for is a lost error; in a workflow it is a lost step.
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/await-thenable': 'error',
+      // A value import of a type would load the module, and its side effects, at run time.
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/no-import-type-side-effects': 'error',
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', varsIgnorePattern: '^_', caughtErrors: 'all' },
+      ],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
+      '@typescript-eslint/no-require-imports': 'error',
+      '@typescript-eslint/no-explicit-any': 'error',
+      eqeqeq: ['error', 'always', { null: 'ignore' }],
+    },
+  },
+  ...Object.keys(ALLOWED).map((folder) => ({
+    files: [`${folder}/**/*.ts`],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': ['error', { patterns: boundaries(folder) }],
+      // The rule above does not see import(): what it would load cannot be checked.
+      ...(folder === 'domain' || folder === 'workflows'
+        ? { 'no-restricted-syntax': ['error', 'ImportExpression'] }
+        : {}),
+    },
+  })),
+  {
+    files: ['**/*.mjs', '**/*.cjs'],
+    extends: [eslint.configs.recommended],
+    languageOptions: {
+      globals: {
+        process: 'readonly',
+        console: 'readonly',
+        performance: 'readonly',
+        setTimeout: 'readonly',
+        require: 'readonly',
+        module: 'writable',
+        __dirname: 'readonly',
+        URL: 'readonly',
+      },
+    },
+  },
+);

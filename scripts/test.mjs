@@ -1,0 +1,99 @@
+/**
+ * `npm test`: installs what is missing, then type check, lint, format and all tests; the last line
+ * is `N passed, N failed`, and a check that fails counts as one failed and is named.
+ *
+ * `npm test -- ARGS` hands ARGS to jest (`-t B11`, a path) and runs these tests alone; the checks
+ * concern the whole project and are left to the run without arguments. `--full` (`npm run
+ * test:full`) runs the big scenarios at full size.
+ */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { ensureInstalled, projectFolder } from './install.mjs';
+
+const CHECKS = [
+  { name: 'type check', command: ['node_modules/typescript/bin/tsc', '--noEmit', '-p', '.'] },
+  { name: 'lint', command: ['node_modules/eslint/bin/eslint.js', '--max-warnings', '0', '.'] },
+  {
+    name: 'format',
+    command: ['node_modules/prettier/bin/prettier.cjs', '--check', '**/*.{ts,mjs,cjs,yml}'],
+  },
+];
+
+const given = process.argv.slice(2);
+const full = given.includes('--full');
+const jestArguments = given.filter((argument) => argument !== '--full');
+const partial = jestArguments.length > 0;
+
+ensureInstalled();
+const failedChecks = partial ? [] : await runChecks();
+const tests = await runTests();
+for (const name of failedChecks) console.log(`FAILED: ${name}`);
+if (tests.failed > 0) console.log(`FAILED: ${tests.failed} of jest's tests or files (see above)`);
+if (tests.passed + tests.failed === 0) console.log('FAILED: no test was run');
+const failed = failedChecks.length + tests.failed + (tests.passed + tests.failed === 0 ? 1 : 0);
+console.log(`${tests.passed} passed, ${failed} failed`);
+// Whatever a test left open must not keep a finished run alive.
+process.exit(failed === 0 && tests.exitCode === 0 ? 0 : 1);
+
+/** The type check and lint each take one core; the output of each is shown in one piece. */
+async function runChecks() {
+  const results = await Promise.all(
+    CHECKS.map(async ({ name, command }) => {
+      const startedAt = performance.now();
+      const { exitCode, output } = await run(command, {}, true);
+      const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+      console.log(`${name}: ${exitCode === 0 ? 'passed' : 'FAILED'} (${seconds} s)`);
+      if (exitCode !== 0) console.log(output);
+      return { name, exitCode };
+    }),
+  );
+  return results.filter(({ exitCode }) => exitCode !== 0).map(({ name }) => name);
+}
+
+async function runTests() {
+  const cache = join(projectFolder, '.cache');
+  mkdirSync(cache, { recursive: true });
+  // A run of a few tests leaves the results of the last whole run alone.
+  const file = join(cache, partial ? 'jest-results-partial.json' : 'jest-results.json');
+  rmSync(file, { force: true });
+  const { exitCode } = await run(
+    ['node_modules/jest/bin/jest.js', '--json', `--outputFile=${file}`, ...jestArguments],
+    full ? { FULL: '1' } : {},
+    false,
+  );
+  try {
+    const results = JSON.parse(readFileSync(file, 'utf8'));
+    // A file that cannot even be loaded has no tests that could fail.
+    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
+    return {
+      passed: results.numPassedTests,
+      failed: failed === 0 && exitCode !== 0 && results.numPassedTests > 0 ? 1 : failed,
+      exitCode,
+    };
+  } catch {
+    return { passed: 0, failed: 1, exitCode };
+  }
+}
+
+/**
+ * @param {string[]} command a script of Node and its arguments
+ * @param {Record<string, string>} env
+ * @param {boolean} capture
+ * @returns {Promise<{ exitCode: number, output: string }>}
+ */
+function run(command, env, capture) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, command, {
+      cwd: projectFolder,
+      env: { ...process.env, ...env },
+      // jest reports on standard error; on standard output it would also be heard by a pipe.
+      stdio: capture ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
+    });
+    let output = '';
+    child.stdout?.on('data', (chunk) => (output += chunk));
+    child.stderr?.on('data', (chunk) => (output += chunk));
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ exitCode: code ?? 1, output }));
+  });
+}
