@@ -303,15 +303,19 @@ export async function beginSubmit(
 /** Keeps what the payer needs next; a later answer for the same number replaces it. */
 export async function savePayParameters(
   pool: Pool,
+  ref: OrderRef,
   payRecordId: number,
   parameters: NonNullable<PayRecord['payParameters']>,
 ): Promise<void> {
-  await pool.query(
-    `with saved as (
-       update pay_records set pay_parameters = $2::jsonb, updated_at = now()
-       where pay_record_id = $1::bigint returning merchant_id, order_id)
-     update orders o set version = version + 1 from saved
-     where o.merchant_id = saved.merchant_id and o.order_id = saved.order_id`,
-    [payRecordId, JSON.stringify(parameters)],
-  );
+  await withTransaction(pool, async (client) => {
+    await client.query(
+      `update orders set version = version + 1 where merchant_id = $1::text and order_id = $2::text`,
+      [ref.merchantId, ref.orderId],
+    );
+    await client.query(
+      `update pay_records set pay_parameters = $2::jsonb, updated_at = now()
+       where pay_record_id = $1::bigint`,
+      [payRecordId, JSON.stringify(parameters)],
+    );
+  });
 }

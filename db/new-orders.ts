@@ -11,6 +11,8 @@ export interface NewOrder {
   subject: string;
   expiresInS: number;
   metadata: Record<string, unknown>;
+  /** Who made it, for the order's history: `merchant:<key id>`. */
+  actor: string;
 }
 
 /**
@@ -32,7 +34,7 @@ export async function insertOrder(
          returning merchant_id, order_id, status
        )
        insert into order_events (merchant_id, order_id, subject, subject_id, to_status, cause, actor)
-       select merchant_id, order_id, 'order', order_id, status, 'created', 'merchant'
+       select merchant_id, order_id, 'order', order_id, status, 'created', $8::text
        from new_order`,
       [
         order.merchantId,
@@ -42,6 +44,7 @@ export async function insertOrder(
         order.subject,
         JSON.stringify(order.metadata),
         order.expiresInS,
+        order.actor,
       ],
     );
     const inserted = rowCount === 1;

@@ -1,0 +1,352 @@
+import { isClosing, isUseless, liveAttempt } from '../domain/attempts';
+import type { PaymentAnswer } from '../domain/answers';
+import type { ChannelFact, PaymentFact } from '../domain/channel-facts';
+import type { ChannelPolicy } from '../domain/channel-policy';
+import { jittered, rung } from '../domain/ladders';
+import type { ChannelCall, OrderRef, PayRecord } from '../domain/orders';
+import { settle } from '../domain/settlement';
+import type { Settlement } from '../domain/settlement';
+import { applyChanges } from './changes';
+import { openCase } from './cases';
+import type { PolicyOf } from './progress';
+import type { OrderState } from './rows';
+import { lockOrderState } from './rows';
+import type { Client, Pool } from './transaction';
+import { violatedConstraint, withTransaction } from './transaction';
+
+export interface SettlementDeps {
+  policyOf: PolicyOf;
+  numberSecret: string;
+}
+
+/** Callbacks read from the inbox in one transaction; the rest are read by the next. */
+const NEWS_BATCH = 20;
+
+/**
+ * Settles every stored callback of the order, oldest first, and answers the doorbell: whatever is
+ * stored after this transaction rings anew. Returns the records that must be asked about before what
+ * was said of them is believed.
+ */
+export async function settleNews(
+  pool: Pool,
+  ref: OrderRef,
+  deps: SettlementDeps,
+): Promise<{ ask: number[]; nudgeRefunds: string[] }> {
+  return retryOnTakenTradeNo(() =>
+    withTransaction(pool, async (client) => {
+      const ask = new Set<number>();
+      const nudgeRefunds = new Set<string>();
+      let state = await lockOrderState(client, ref);
+      if (!state) return { ask: [], nudgeRefunds: [] };
+      await client.query(
+        `update orders set doorbell_rung_at = null
+         where merchant_id = $1::text and order_id = $2::text and doorbell_rung_at is not null`,
+        [ref.merchantId, ref.orderId],
+      );
+      const { rows } = await client.query<{ callback_id: number; fact: ChannelFact; now: string }>(
+        `select callback_id, fact, now() as now from channel_callbacks
+         where merchant_id = $1::text and order_id = $2::text and status = 'stored'
+         order by callback_id limit $3::int`,
+        [ref.merchantId, ref.orderId, NEWS_BATCH],
+      );
+      for (const row of rows) {
+        const settlement = await settleOne(client, state, row.fact, row.now, deps);
+        const asked = await askAgain(client, state, row.fact, settlement, ask, nudgeRefunds);
+        // A word that is being asked about stays in the inbox until the answer is settled.
+        await client.query(
+          `update channel_callbacks set verdict = $2::text,
+             status = case when $3::boolean then status when $2::text = 'no_effect' then 'no_effect'
+               else 'applied' end,
+             applied_at = case when $3::boolean then null else now() end,
+             next_due_at = now() + make_interval(secs => $4::double precision)
+           where callback_id = $1::bigint and status = 'stored'`,
+          [
+            row.callback_id,
+            settlement.verdict,
+            asked,
+            deps.policyOf(row.fact.channel).callTimeoutMs / 500,
+          ],
+        );
+        if (settlement.changes.length > 0) state = (await lockOrderState(client, ref)) ?? state;
+      }
+      return { ask: [...ask], nudgeRefunds: [...nudgeRefunds] };
+    }),
+  );
+}
+
+/** Makes what must be asked due now. True when the callback itself has to wait for the answer. */
+async function askAgain(
+  client: Client,
+  state: OrderState,
+  fact: ChannelFact,
+  settlement: Settlement,
+  ask: Set<number>,
+  nudgeRefunds: Set<string>,
+): Promise<boolean> {
+  if (fact.kind === 'refund') {
+    const refund = state.refunds.find((r) => r.outRefundNo === fact.outRefundNo);
+    if (!refund) return false;
+    if (settlement.changes.length > 0 || settlement.next === 'query')
+      nudgeRefunds.add(refund.refundNo);
+    if (settlement.next === 'query') {
+      await client.query(`update refunds set next_due_at = now() where refund_id = $1::bigint`, [
+        refund.refundId,
+      ]);
+    }
+    return false;
+  }
+  if (settlement.next !== 'query') return false;
+  const record = state.records.find((r) => r.outTradeNo === fact.outTradeNo);
+  if (!record) return false;
+  if (liveAttempt([record])) {
+    await client.query(
+      `update pay_records set next_due_at = now() where pay_record_id = $1::bigint`,
+      [record.payRecordId],
+    );
+    return false;
+  }
+  ask.add(record.payRecordId);
+  return true;
+}
+
+/** Settles one fact on a locked order: the rule decides, the changes are applied. */
+export async function settleOne(
+  client: Client,
+  state: OrderState,
+  fact: ChannelFact,
+  now: string,
+  deps: SettlementDeps,
+): Promise<Settlement> {
+  const settlement = settle(state, fact, await contextOf(client, state, fact, now, deps.policyOf));
+  await applyChanges(client, state.order, settlement, {
+    verdict: settlement.verdict,
+    fact,
+    channel: fact.channel,
+    actor: fact.channel,
+    numberSecret: deps.numberSecret,
+  });
+  return settlement;
+}
+
+/**
+ * What the rule must know beside the order: the channel's account as configured, and whether the
+ * trade number already belongs to another order.
+ */
+export async function contextOf(
+  client: Pick<Client, 'query'>,
+  state: OrderState,
+  fact: ChannelFact,
+  now: string,
+  policyOf: PolicyOf,
+) {
+  const { rows } = await client.query<{ account_id: string; app_id: string; elsewhere: boolean }>(
+    `select account_id, app_id, exists (select from captures c
+         where c.channel = $1::text and c.channel_trade_no = $2::text
+           and (c.merchant_id, c.order_id) <> ($3::text, $4::text)) as elsewhere
+     from channels where channel = $1::text`,
+    [fact.channel, fact.channelTradeNo, state.order.merchantId, state.order.orderId],
+  );
+  return {
+    now,
+    policy: policyOf(fact.channel),
+    account: { accountId: rows[0]?.account_id ?? '', appId: rows[0]?.app_id ?? '' },
+    tradeNoTakenElsewhere: rows[0]?.elsewhere ?? false,
+  };
+}
+
+/**
+ * Settles what one call to the channel brought, and says when the next call is due. Every outcome
+ * ends here: an answer is a fact; a refusal ends an attempt only when it was the only send ever; an
+ * unknown outcome changes nothing but the ladder.
+ */
+export async function applyPaymentAnswer(
+  pool: Pool,
+  ref: OrderRef,
+  input: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer },
+  deps: SettlementDeps,
+): Promise<void> {
+  const { answer } = input;
+  if (answer.outcome === 'not_sent') return;
+  await retryOnTakenTradeNo(() =>
+    withTransaction(pool, async (client) => {
+      const state = await lockOrderState(client, ref);
+      const record = state?.records.find((r) => r.payRecordId === input.payRecordId);
+      if (!state || !record) return;
+      const policy = deps.policyOf(record.channel);
+      const now = await databaseNow(client);
+      const fact = answeredFact(answer, input.call, record, now);
+      let settlement: Settlement | undefined;
+      if (fact) {
+        settlement = await settleOne(client, state, fact, now, deps);
+        if (input.call === 'query') await closeAskedCallbacks(client, record);
+      }
+      await noteCall(client, record, input.call, answer, fact, policy);
+      const after = await lockOrderState(client, ref);
+      const still = after?.records.find((r) => r.payRecordId === input.payRecordId);
+      if (!after || !still || !liveAttempt([still])) return;
+      await scheduleNextCall(client, after, still, { ...input, settlement, policy, now });
+    }),
+  );
+}
+
+/** The fact an answer amounts to; a first and only send that is refused is a definite "failed". */
+function answeredFact(
+  answer: PaymentAnswer,
+  call: ChannelCall,
+  record: PayRecord,
+  now: string,
+): PaymentFact | undefined {
+  if (answer.outcome === 'answered') return answer.fact;
+  if (answer.outcome !== 'refused' || answer.alreadyKnown || call !== 'submit') return undefined;
+  return {
+    kind: 'payment',
+    state: 'failed',
+    channel: record.channel,
+    accountId: null,
+    appId: null,
+    learntFrom: 'submit',
+    learntAt: now,
+    word: answer.code,
+    eventId: null,
+    outTradeNo: record.outTradeNo,
+    channelTradeNo: null,
+    amountMinor: null,
+    currency: null,
+    payerTotalMinor: null,
+    reversedMinor: null,
+    paidAt: null,
+  };
+}
+
+/** Books the call on the record: what was called last and what it learnt decide the next call. */
+async function noteCall(
+  client: Client,
+  record: PayRecord,
+  call: ChannelCall,
+  answer: PaymentAnswer,
+  fact: PaymentFact | undefined,
+  policy: ChannelPolicy,
+): Promise<void> {
+  const neverLeft = answer.outcome === 'never_left' && call === 'submit';
+  const retryAfterMs = 'retryAfterMs' in answer ? (answer.retryAfterMs ?? 0) : 0;
+  const waitMs = Math.max(
+    jittered(rung(policy.pollLadderMs, record.polls), Math.random()),
+    retryAfterMs,
+  );
+  await client.query(
+    `update pay_records set last_call = $2::text, last_call_at = now(), last_fact_state = $3::text,
+       polls = polls + 1,
+       sends = sends - case when $4::boolean and sends > 0 then 1 else 0 end,
+       outcome_unknown = case
+         when $4::boolean and sends <= 1 then false
+         when $2::text = 'submit' and $3::text is not null then false
+         else outcome_unknown end,
+       next_due_at = now() + make_interval(secs => $5::double precision / 1000),
+       updated_at = now()
+     where pay_record_id = $1::bigint`,
+    [record.payRecordId, call, fact?.state ?? null, neverLeft, waitMs],
+  );
+}
+
+/** Calls of one closing round (query, close, query) follow each other at once; later ones climb. */
+const CLOSING_ROUND_CALLS = 3;
+
+async function scheduleNextCall(
+  client: Client,
+  state: OrderState,
+  record: PayRecord,
+  input: {
+    call: ChannelCall;
+    answer: PaymentAnswer;
+    settlement: Settlement | undefined;
+    policy: ChannelPolicy;
+    now: string;
+  },
+): Promise<void> {
+  const { policy, now, answer } = input;
+  const closing = isClosing(state.order, record);
+  const definite = answer.outcome === 'answered' || answer.outcome === 'refused';
+  const atOnce =
+    input.settlement?.next === 'query' ||
+    (answer.outcome === 'refused' && answer.alreadyKnown) ||
+    (closing &&
+      definite &&
+      record.polls <= CLOSING_ROUND_CALLS &&
+      record.lastFactState !== 'not_found');
+  if (atOnce) await dueNow(client, record);
+  if (!closing && isUseless(record, policy)) {
+    await client.query(
+      `update pay_records set close_requested_at = now(), close_reason = 'no_pay_parameters', polls = 0,
+         next_due_at = now()
+       where pay_record_id = $1::bigint and close_requested_at is null`,
+      [record.payRecordId],
+    );
+    return;
+  }
+  const since = record.closeRequestedAt ?? state.order.closeRequestedAt;
+  if (
+    closing &&
+    since &&
+    Date.parse(now) - Date.parse(since) > policy.unconfirmedCloseCaseAfterMs
+  ) {
+    await openCase(client, state.order, {
+      kind: 'close_unconfirmed',
+      summary: `${record.channel} does not confirm that ${record.outTradeNo} is closed; asking goes on`,
+      channel: record.channel,
+      subjectNo: record.outTradeNo,
+      evidence: { last_call: record.lastCall, last_fact_state: record.lastFactState },
+    });
+  }
+  if (isForgotten(record, policy, now)) {
+    await openCase(client, state.order, {
+      kind: 'outcome_unknown',
+      summary: `${record.outTradeNo} may have reached ${record.channel}, which no longer keeps its key: nothing is sent again`,
+      channel: record.channel,
+      subjectNo: record.outTradeNo,
+      evidence: { first_sent_at: record.firstSentAt, sends: record.sends },
+    });
+  }
+}
+
+async function dueNow(client: Client, record: PayRecord): Promise<void> {
+  await client.query(
+    `update pay_records set next_due_at = now() where pay_record_id = $1::bigint`,
+    [record.payRecordId],
+  );
+}
+
+function isForgotten(record: PayRecord, policy: ChannelPolicy, now: string): boolean {
+  return (
+    record.status === 'submitting' &&
+    record.firstSentAt !== null &&
+    Date.parse(now) - Date.parse(record.firstSentAt) >= policy.keyLifetimeMs
+  );
+}
+
+/** The answer to our own question is settled: the callbacks that raised it are done. */
+async function closeAskedCallbacks(client: Client, record: PayRecord): Promise<void> {
+  await client.query(
+    `update channel_callbacks set status = 'applied', applied_at = now()
+     where channel = $1::text and our_no = $2::text and status = 'stored'
+       and verdict in ('contradicts_paid', 'amount_mismatch')`,
+    [record.channel, record.outTradeNo],
+  );
+}
+
+async function databaseNow(client: Client): Promise<string> {
+  const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
+  return rows[0]?.now ?? new Date().toISOString();
+}
+
+/**
+ * Two orders that claim one trade number at the same moment: the unique key stops the second, and
+ * run again it sees that the number is taken.
+ */
+async function retryOnTakenTradeNo<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (violatedConstraint(error) !== 'captures_channel_channel_trade_no_key') throw error;
+    return run();
+  }
+}
