@@ -3,9 +3,9 @@ import type { OrderStatus } from '../domain/states';
 import { fromRow } from './rows';
 import type { Queryable } from './transaction';
 
-/** Where a page of orders ended. Opaque to callers; microseconds kept, so that nothing is skipped. */
+/** Where a page of orders ended. In microseconds, as PostgreSQL keeps them: nothing is skipped. */
 export interface OrderCursor {
-  createdAt: string;
+  createdAtMicros: number;
   orderId: string;
 }
 
@@ -24,21 +24,21 @@ export async function listOrders(
     limit: number;
   },
 ): Promise<{ orders: Order[]; next: OrderCursor | undefined }> {
-  const { rows } = await client.query<Record<string, unknown> & { cursor_at: string }>(
-    `select o.*, m.late_payment_policy, o.created_at::text as cursor_at
+  const { rows } = await client.query<Record<string, unknown> & { cursor_at: number }>(
+    `select o.*, m.late_payment_policy, (extract(epoch from o.created_at) * 1000000)::bigint as cursor_at
      from unnest($2::text[]) as wanted(status)
      cross join lateral (
        select * from orders
        where merchant_id = $1::text and status = wanted.status
-         and ($3::timestamptz is null
-           or (created_at, order_id) < ($3::timestamptz, $4::text))
+         and ($3::bigint is null or (created_at, order_id)
+           < (timestamptz 'epoch' + $3::bigint * interval '1 microsecond', $4::text))
        order by created_at desc, order_id desc limit $5::int + 1
      ) o join merchants m using (merchant_id)
      order by o.created_at desc, o.order_id desc limit $5::int + 1`,
     [
       query.merchantId,
       query.status ? [query.status] : STATUSES,
-      query.after?.createdAt ?? null,
+      query.after?.createdAtMicros ?? null,
       query.after?.orderId ?? null,
       query.limit,
     ],
@@ -49,7 +49,7 @@ export async function listOrders(
   const lastOrder = orders.at(-1);
   const next =
     rows.length > query.limit && last && lastOrder
-      ? { createdAt: last.cursor_at, orderId: lastOrder.orderId }
+      ? { createdAtMicros: last.cursor_at, orderId: lastOrder.orderId }
       : undefined;
   return { orders, next };
 }

@@ -271,7 +271,7 @@ async function scheduleNextCall(
     (answer.outcome === 'refused' && answer.alreadyKnown) ||
     (closing &&
       definite &&
-      record.polls <= CLOSING_ROUND_CALLS &&
+      record.polls < CLOSING_ROUND_CALLS &&
       record.lastFactState !== 'not_found');
   if (atOnce) await dueNow(client, record);
   if (!closing && isUseless(record, policy)) {

@@ -1,0 +1,92 @@
+import type { OrderRef } from '../domain/orders';
+import { openCase, openOrphanCase } from './cases';
+import { touchOrder } from './changes';
+import type { Pool, Queryable } from './transaction';
+import { withTransaction } from './transaction';
+
+/**
+ * Orders that somebody should have looked at `pastDueMs` ago: what waits longest first. Their run is
+ * gone, or lost what it was told; either way a nudge makes a run look again.
+ */
+export async function overdueOrders(
+  pool: Pool,
+  input: { pastDueMs: number; limit: number },
+): Promise<OrderRef[]> {
+  const { rows } = await pool.query<OrderRef>(
+    `select merchant_id as "merchantId", order_id as "orderId"
+     from orders_with_work
+     where next_due_at < now() - make_interval(secs => $1::double precision / 1000)
+     group by merchant_id, order_id
+     order by min(next_due_at) limit $2::int`,
+    [input.pastDueMs, input.limit],
+  );
+  return rows;
+}
+
+/** A run has looked at the order: unless something else is due, its next appointment is the deadline. */
+export async function noteRunStarted(client: Queryable, ref: OrderRef): Promise<void> {
+  await client.query(
+    `update orders set next_due_at = expires_at
+     where merchant_id = $1::text and order_id = $2::text and next_due_at <> expires_at`,
+    [ref.merchantId, ref.orderId],
+  );
+}
+
+/** Surplus money that nothing takes care of is put before a person. */
+export async function holdLooseSurplus(pool: Pool, ref: OrderRef): Promise<void> {
+  await withTransaction(pool, async (client) => {
+    await client.query(
+      `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
+      [ref.merchantId, ref.orderId],
+    );
+    const { rows } = await client.query<{
+      channel: string;
+      channel_trade_no: string;
+      rest: number;
+      currency: string;
+    }>(
+      `select channel, channel_trade_no, currency,
+         amount_minor - reserved_minor - refunded_minor - reversed_minor as rest
+       from captures where merchant_id = $1::text and order_id = $2::text and not settles
+         and status = 'captured' and amount_minor > reserved_minor + refunded_minor + reversed_minor`,
+      [ref.merchantId, ref.orderId],
+    );
+    for (const capture of rows) {
+      await openCase(client, ref, {
+        kind: 'surplus_unrefunded',
+        summary: `${capture.rest} ${capture.currency} (minor units) of trade ${capture.channel_trade_no} belong to no order`,
+        channel: capture.channel,
+        subjectNo: capture.channel_trade_no,
+        evidence: {},
+      });
+    }
+    if (rows.length > 0)
+      await touchOrder(client, ref, { verdict: 'surplus_unrefunded', actor: 'system' });
+  });
+}
+
+/** Callbacks for numbers nobody knows, older than their channel's bound, become a case each. */
+export async function openOrphanCases(
+  pool: Pool,
+  input: { channel: string; olderThanMs: number },
+): Promise<number> {
+  const { rows } = await pool.query<{ our_no: string; fact: unknown; copies: number }>(
+    `select b.our_no, b.fact, b.copies from channel_callbacks b
+     where b.channel = $1::text and b.status = 'unmatched'
+       and b.received_at < now() - make_interval(secs => $2::double precision / 1000)
+       and not exists (select from cases k where k.channel = b.channel and k.subject_no = b.our_no
+         and k.order_id is null)
+     order by b.callback_id limit 100`,
+    [input.channel, input.olderThanMs],
+  );
+  for (const row of rows) {
+    await openOrphanCase(pool, {
+      kind: 'unknown_number',
+      summary: `${input.channel} speaks of ${row.our_no}, which is no number of ours`,
+      channel: input.channel,
+      subjectNo: row.our_no,
+      evidence: { fact: row.fact, copies: row.copies },
+    });
+  }
+  return rows.length;
+}
