@@ -53,15 +53,19 @@ export function decidePay(input: {
   if (order.status === 'closed') return { decision: 'refuse', reason: 'order_closed' };
   if (order.status === 'paid') {
     if (order.refundStatus === 'full') return { decision: 'refuse', reason: 'order_refunded' };
-    if (settled) return { decision: 'paid', record: settled };
+    // Paid, and no record that settled it: only a person can say by what. Never a second attempt.
+    if (!settled) return { decision: 'refuse', reason: 'order_in_review' };
+    return { decision: 'paid', record: settled };
   }
   if (order.closeRequestedAt || order.expiresAt <= now) {
     return { decision: 'refuse', reason: 'order_expired' };
   }
   const live = liveAttempt(records);
   if (live) {
+    // The channel's own instant, in whatever spelling: compared as time, not as text.
     const parametersExpired =
-      live.payParameters?.expiresAt != null && live.payParameters.expiresAt <= now;
+      live.payParameters?.expiresAt != null &&
+      Date.parse(live.payParameters.expiresAt) <= Date.parse(now);
     if (live.channel === channel && !parametersExpired && !live.closeRequestedAt) {
       return { decision: 'join', record: live };
     }

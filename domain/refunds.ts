@@ -1,5 +1,6 @@
 /** Rules about giving money back: may it be promised, which call comes next. */
 import type { ChannelPolicy } from './channel-policy';
+import { isAmountMinor } from './money';
 import type { Capture, Order, Refund } from './orders';
 import { refundableMinor } from './orders';
 
@@ -42,7 +43,7 @@ export function decideRefund(input: {
   if (order.status === 'review') return refuse('order_in_review');
   if (!settling || order.status !== 'paid') return refuse('nothing_captured');
   const wanted = amountMinor ?? restMinor;
-  if (wanted < 1 || wanted > restMinor) return refuse('over_the_rest');
+  if (!isAmountMinor(wanted) || wanted > restMinor) return refuse('over_the_rest');
   if (!refundsEnabled) return refuse('refunds_disabled');
   const capturedAt = Date.parse(settling.paidAt ?? settling.learntAt);
   if (Date.parse(now) - capturedAt > policy.refundMaxAgeMs) return refuse('too_old');
