@@ -51,8 +51,11 @@ export function createHttpClient(options: { maxSockets: number }): HttpClient {
   const plain = new http.Agent(agentOptions);
   const secure = new https.Agent(agentOptions);
 
-  return (request) =>
-    new Promise<HttpExchange>((resolve) => {
+  return async (request) => {
+    // Lets the pool hear of connections that the other end has closed meanwhile: a request written
+    // to one of those would be "unknown" although nobody read it.
+    await new Promise((resolve) => setImmediate(resolve));
+    return new Promise<HttpExchange>((resolve) => {
       const tls = request.url.startsWith('https:');
       // A connection out of the pool is already open, so from the first moment nothing is certain.
       let connected = false;
@@ -115,4 +118,5 @@ export function createHttpClient(options: { maxSockets: number }): HttpClient {
       // The body goes out with `end`, which waits for the connection; nothing is written before.
       outgoing.end(request.body);
     });
+  };
 }
