@@ -1,0 +1,105 @@
+import { z } from '@hono/zod-openapi';
+import { problemCodes } from './problems';
+import { orderStatus } from './schemas';
+
+/** The shapes of answers, for the OpenAPI document; api/answers.ts makes them. */
+const instant = z.iso.datetime().nullable();
+const minor = z.int();
+
+export const nextAction = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('redirect'), url: z.string(), expires_at: instant }),
+    z.object({ type: z.literal('qr_code'), code: z.string(), expires_at: instant }),
+    z.object({ type: z.literal('sdk'), parameters: z.unknown(), expires_at: instant }),
+  ])
+  .nullable()
+  .openapi('NextAction', { description: 'What the payer does next; null when nothing (more).' });
+
+export const payment = z
+  .object({
+    order_id: z.string(),
+    request_no: z.string(),
+    channel: z.string(),
+    out_trade_no: z.string(),
+    channel_trade_no: z.string().nullable(),
+    status: z.enum(['created', 'submitting', 'pending', 'paid', 'failed', 'closed']),
+    status_reason: z.string().nullable(),
+    amount: minor,
+    currency: z.string(),
+    method: z.string().nullable(),
+    next_action: nextAction,
+    order_status: orderStatus,
+    status_url: z.string(),
+    created_at: instant,
+  })
+  .openapi('Payment');
+
+export const refund = z
+  .object({
+    order_id: z.string(),
+    refund_no: z.string(),
+    out_refund_no: z.string(),
+    channel: z.string(),
+    channel_refund_no: z.string().nullable(),
+    amount: minor,
+    currency: z.string(),
+    reason: z.string(),
+    origin: z.enum(['merchant', 'surplus', 'fulfilment', 'operator', 'external']),
+    status: z.enum([
+      'created',
+      'submitting',
+      'processing',
+      'succeeded',
+      'failed',
+      'returned',
+      'abnormal',
+    ]),
+    status_reason: z.string().nullable(),
+    created_at: instant,
+    finished_at: instant,
+  })
+  .openapi('Refund');
+
+const orderHead = z.object({
+  order_id: z.string(),
+  amount: minor,
+  currency: z.string(),
+  subject: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  status: orderStatus,
+  status_reason: z.string().nullable(),
+  refund_status: z.enum(['none', 'pending', 'partial', 'full']),
+  fulfilment_status: z.enum(['none', 'running', 'done', 'compensating', 'failed']),
+  closing: z.boolean(),
+  version: z.int(),
+  expires_at: instant,
+  created_at: instant,
+  paid_at: instant,
+  closed_at: instant,
+});
+
+export const order = orderHead
+  .extend({
+    captured_minor: minor.openapi({ description: 'All captures, surplus ones too.' }),
+    refunded_minor: minor,
+    reversed_minor: minor,
+    refundable_minor: minor.openapi({ description: 'What a refund may still take.' }),
+    attempts: z.array(payment),
+    refunds: z.array(refund),
+  })
+  .openapi('Order');
+
+export const orderList = z
+  .object({ orders: z.array(orderHead), next_cursor: z.string().nullable() })
+  .openapi('OrderList');
+
+export const problem = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    code: z.enum(problemCodes.map(({ code }) => code) as [string, ...string[]]),
+    detail: z.string(),
+    errors: z.array(z.object({ path: z.string(), detail: z.string() })).optional(),
+  })
+  .openapi('Problem');

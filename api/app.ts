@@ -1,0 +1,117 @@
+import { swaggerUI } from '@hono/swagger-ui';
+import { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { isDatabaseUnavailable } from '../db/transaction';
+import type { ApiDeps } from './deps';
+import { createMetrics } from './metrics';
+import type { ApiMetrics } from './metrics';
+import { describeRest, describeRoute, DOCUMENT_HEAD } from './openapi';
+import { createOrderCalls } from './order-calls';
+import { Problem } from './problems';
+import { readReadiness } from './readiness';
+import { handle } from './route';
+import type { ApiRoute, RouteDeps } from './route';
+import { receiveCallback } from './routes/callbacks';
+import { createRouteTable } from './routes/table';
+import { VersionWatch } from './version-watch';
+
+export interface Api {
+  app: OpenAPIHono;
+  routes: readonly ApiRoute[];
+  metrics: ApiMetrics;
+  /** Lets long polls go, before the server stops. */
+  close(): void;
+}
+
+const UNAVAILABLE_RETRY_MS = 2_000;
+
+/** The HTTP interface on the given parts; `app.request` answers without a server. */
+export function createApp(deps: ApiDeps): Api {
+  const app = new OpenAPIHono();
+  const metrics = createMetrics(deps.pool);
+  const versions = new VersionWatch(deps.pool);
+  const calls = createOrderCalls({
+    client: deps.client,
+    taskQueue: deps.taskQueue,
+    askWithinMs: deps.limits.askWithinMs,
+  });
+  const routeDeps: RouteDeps = { ...deps, calls, versions };
+  const routes = createRouteTable(deps.limits);
+
+  app.onError((error, c) => problemOf(error, c, deps).toResponse());
+  app.notFound((c) => nothingThere(c, routes).toResponse());
+
+  for (const route of routes) {
+    describeRoute(app, route);
+    const path = route.path.replace(/\{(\w+)\}/g, ':$1');
+    app.on(route.method.toUpperCase(), path, (c) =>
+      measured(metrics, c, route.path, () => handle(route, c, routeDeps)),
+    );
+  }
+  describeRest(app);
+  app.post('/callbacks/:channel', (c) =>
+    measured(metrics, c, '/callbacks/{channel}', () => receiveCallback(c, routeDeps)),
+  );
+  app.get('/healthz', (c) => c.json({ ok: true }));
+  app.get('/readyz', async (c) => {
+    const readiness = await readReadiness(deps.client, deps.pool, deps.taskQueue);
+    return c.json(readiness, readiness.ok ? 200 : 503);
+  });
+  app.get('/metrics', async (c) =>
+    c.body(await metrics.registry.metrics(), 200, { 'content-type': metrics.registry.contentType }),
+  );
+  app.get('/openapi.json', (c) => c.json(app.getOpenAPI31Document(DOCUMENT_HEAD)));
+  app.get('/docs', swaggerUI({ url: '/openapi.json' }));
+  return { app, routes, metrics, close: () => versions.close() };
+}
+
+/** One place turns whatever was thrown into an answer; what nobody foresaw is logged. */
+function problemOf(error: Error, c: Context, deps: ApiDeps): Problem {
+  if (error instanceof Problem) return error;
+  if (isDatabaseUnavailable(error)) {
+    deps.log.warn({ err: error, path: c.req.path }, 'the database is away');
+    return new Problem(
+      'unavailable',
+      'the database is away or busy; the outcome is not known: repeat under the same number',
+      { retryAfterMs: UNAVAILABLE_RETRY_MS },
+    );
+  }
+  deps.log.error({ err: error, method: c.req.method, path: c.req.path }, 'a request failed');
+  return new Problem('internal_error', 'repeat under the same number; if it stays, tell us');
+}
+
+function nothingThere(c: Context, routes: readonly ApiRoute[]): Problem {
+  const allowed = routes
+    .filter(({ path }) =>
+      new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`).test(c.req.path),
+    )
+    .map(({ method }) => method.toUpperCase());
+  if (allowed.length > 0) {
+    return new Problem('method_not_allowed', `use ${allowed.join(' or ')} here`, {
+      headers: { allow: allowed.join(', ') },
+    });
+  }
+  return new Problem('not_found', 'there is no such route: see /docs');
+}
+
+async function measured(
+  metrics: ApiMetrics,
+  c: Context,
+  route: string,
+  answer: () => Promise<Response>,
+): Promise<Response> {
+  const end = metrics.requests.startTimer({ method: c.req.method, route });
+  try {
+    const response = await answer();
+    if (response.headers.get('idempotency-replayed') === 'true') {
+      metrics.duplicatesStopped.inc({ by: 'idempotency_key' });
+    } else if (c.req.method === 'POST' && response.status === 200 && route.startsWith('/v1/')) {
+      metrics.duplicatesStopped.inc({ by: 'business_number' });
+    }
+    end({ status: response.status });
+    return response;
+  } catch (error) {
+    end({ status: error instanceof Problem ? error.status : 500 });
+    throw error;
+  }
+}

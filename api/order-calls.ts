@@ -1,0 +1,234 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  isGrpcServiceError,
+  ServiceError,
+  WithStartWorkflowOperation,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import type { UpdateDefinition } from '@temporalio/common';
+import { cancelUpdateId, orderWorkflowId, payUpdateId, refundUpdateId } from '../workflows/ids';
+import {
+  cancelUpdate,
+  channelNewsSignal,
+  payUpdate,
+  requestRefundUpdate,
+} from '../workflows/messages';
+import type { CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
+import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
+import type { OrderToStart } from '../workflows/start-options';
+
+/** What became of asking an order's run: its answer, or nothing that can be known now. */
+export type Asked<T> = { kind: 'answered'; answer: T } | { kind: 'unknown'; reason: string };
+
+export interface OrderCalls {
+  pay(order: OrderToStart, requestNo: string): Promise<Asked<PayOutcome>>;
+  cancel(order: OrderToStart): Promise<Asked<CancelOutcome>>;
+  requestRefund(order: OrderToStart, refundNo: string): Promise<Asked<RefundOutcome>>;
+  /** Starts the order's run, or finds it running. Rejects after `withinMs` at the latest. */
+  start(order: OrderToStart, withinMs: number): Promise<void>;
+  /** Tells the order's run that news waits in the inbox. Rejects after `withinMs` at the latest. */
+  ringDoorbell(order: OrderToStart, withinMs: number): Promise<void>;
+}
+
+export interface OrderCallsOptions {
+  client: Client;
+  taskQueue: string;
+  /** Our own timer: the SDK's deadlines overshoot and cannot tell busy from down. */
+  askWithinMs: number;
+}
+
+/** Races with a closing run are over in a moment; a run that loses that often is not well. */
+const REPEATS_MAX = 8;
+
+/**
+ * Asks orders' runs. One call per order is under way at a time (the server allows ten updates in
+ * flight per run), and repeats of the same request share the call of the first.
+ */
+export function createOrderCalls({
+  client,
+  taskQueue,
+  askWithinMs,
+}: OrderCallsOptions): OrderCalls {
+  const shared = new Map<string, Promise<Asked<unknown>>>();
+  const turns = new Map<string, Promise<unknown>>();
+
+  function ask<Answer, Input>(
+    order: OrderToStart,
+    update: UpdateDefinition<Answer, [Input]>,
+    updateId: () => string,
+    what: string,
+    input: Input,
+  ): Promise<Asked<Answer>> {
+    const workflowId = orderWorkflowId(order);
+    const name = `${workflowId} ${what}`;
+    const running = shared.get(name) as Promise<Asked<Answer>> | undefined;
+    if (running) return running;
+    const abort = new AbortController();
+    const asked = raceTimer(
+      inTurn(workflowId, abort.signal, () =>
+        client.withAbortSignal(abort.signal, () =>
+          updateWithStart(order, update, updateId, input, abort.signal),
+        ),
+      ),
+      askWithinMs,
+      abort,
+    ).finally(() => shared.delete(name));
+    shared.set(name, asked);
+    return asked;
+  }
+
+  /** Waits for the calls about the same order that came before. */
+  async function inTurn<T>(
+    workflowId: string,
+    signal: AbortSignal,
+    call: () => Promise<Asked<T>>,
+  ): Promise<Asked<T>> {
+    const before = turns.get(workflowId) ?? Promise.resolve();
+    const turn = before.then(() =>
+      signal.aborted ? ({ kind: 'unknown', reason: 'no turn in time' } as const) : call(),
+    );
+    const settled = turn.catch(() => undefined);
+    turns.set(workflowId, settled);
+    try {
+      return await turn;
+    } finally {
+      if (turns.get(workflowId) === settled) turns.delete(workflowId);
+    }
+  }
+
+  async function updateWithStart<Answer, Input>(
+    order: OrderToStart,
+    update: UpdateDefinition<Answer, [Input]>,
+    updateId: () => string,
+    input: Input,
+    signal: AbortSignal,
+  ): Promise<Asked<Answer>> {
+    for (let repeat = 0; ; repeat++) {
+      try {
+        const answer = await client.workflow.executeUpdateWithStart(update, {
+          args: [input],
+          // A closed run that is still retained would answer the same id from its memory.
+          updateId: repeat === 0 ? updateId() : `${updateId()}:${repeat}`,
+          startWorkflowOperation: new WithStartWorkflowOperation(
+            ORDER_WORKFLOW_TYPE,
+            orderStartOptions(order, taskQueue),
+          ),
+        });
+        return { kind: 'answered', answer };
+      } catch (error) {
+        const failure = whatToDo(error);
+        if (failure === 'throw') throw error;
+        if (failure === 'unknown' || repeat === REPEATS_MAX || signal.aborted) {
+          return { kind: 'unknown', reason: String((error as Error).message) };
+        }
+        await delay(20 * repeat, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  return {
+    pay: (order, requestNo) =>
+      ask(order, payUpdate, () => payUpdateId(requestNo, Date.now()), `pay ${requestNo}`, {
+        requestNo,
+      }),
+    cancel: (order) =>
+      ask(order, cancelUpdate, () => cancelUpdateId(Date.now()), 'cancel', {
+        requestedBy: 'merchant',
+      }),
+    requestRefund: (order, refundNo) =>
+      ask(
+        order,
+        requestRefundUpdate,
+        () => refundUpdateId(refundNo, Date.now()),
+        `refund ${refundNo}`,
+        { refundNo },
+      ),
+    start: (order, withinMs) =>
+      within(withinMs, client, async () => {
+        await client.workflow.start(ORDER_WORKFLOW_TYPE, orderStartOptions(order, taskQueue));
+      }),
+    ringDoorbell: (order, withinMs) =>
+      within(withinMs, client, async () => {
+        await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
+          ...orderStartOptions(order, taskQueue),
+          signal: channelNewsSignal,
+          signalArgs: [],
+        });
+      }),
+  };
+}
+
+/**
+ * What the client throws, and what to do (tried on server 1.32).
+ * - `AcceptedUpdateCompletedWorkflow`: the run completed, continued, was terminated or reset after it
+ *   accepted → repeat, a new run starts and finds what the old one did
+ * - `CancelledFailure`: somebody cancelled the run → repeat with a new id
+ * - `WorkflowNotFoundError`, a raw gRPC error 9 or 10: a race with a closing task → repeat at once
+ * - no answer in time, or 4, 8, 10, 14 underneath: unknown
+ */
+export function whatToDo(error: unknown): 'repeat' | 'unknown' | 'throw' {
+  if (error instanceof WorkflowUpdateFailedError) {
+    const { cause } = error;
+    if (cause instanceof CancelledFailure) return 'repeat';
+    if (cause instanceof ApplicationFailure && cause.type === 'AcceptedUpdateCompletedWorkflow') {
+      return 'repeat';
+    }
+    return 'throw';
+  }
+  if (error instanceof WorkflowNotFoundError) return 'repeat';
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return 'unknown';
+  if (error instanceof ServiceError) return whatToDoAbout(error.cause);
+  return whatToDoAbout(error);
+}
+
+/** gRPC status codes: 1 cancelled, 4 deadline, 8 exhausted, 9 precondition, 10 aborted, 14 away. */
+function whatToDoAbout(error: unknown): 'repeat' | 'unknown' | 'throw' {
+  if (!isGrpcServiceError(error)) return 'throw';
+  switch (error.code as number) {
+    case 9:
+    case 10:
+      return 'repeat';
+    case 1:
+    case 4:
+    case 8:
+    case 14:
+      return 'unknown';
+    default:
+      return 'throw';
+  }
+}
+
+/** The call goes on behind the timer's back until the abort reaches it; its result is not lost. */
+async function raceTimer<T>(
+  call: Promise<Asked<T>>,
+  ms: number,
+  abort: AbortController,
+): Promise<Asked<T>> {
+  const timer = new AbortController();
+  const late = delay(ms, undefined, { signal: timer.signal }).then((): Asked<T> => {
+    abort.abort();
+    return { kind: 'unknown', reason: `no answer within ${ms} ms` };
+  });
+  call.catch(() => undefined);
+  late.catch(() => undefined);
+  try {
+    return await Promise.race([call, late]);
+  } finally {
+    timer.abort();
+  }
+}
+
+async function within(ms: number, client: Client, fn: () => Promise<void>): Promise<void> {
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(), ms);
+  try {
+    await client.withAbortSignal(abort.signal, fn);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
