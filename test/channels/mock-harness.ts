@@ -12,7 +12,9 @@ import type { MockDialect } from './mock-callback-writer';
 const HUGE_TRADE_NUMBER = '9007199254740993';
 
 /** A mock channel of its own, and the adapter of one of its dialects bound to it. */
-export async function startMockHarness(dialect: MockDialect): Promise<ConformanceChannel> {
+export async function startMockHarness(
+  dialect: MockDialect,
+): Promise<ConformanceChannel & { control: MockChannelControl; gatewayUrl: string }> {
   const [a, b] = [anAccount('mock-a'), anAccount('mock-b')];
   const server = await startMockChannel({ a, b, settings: { refundAfterMs: 20 } });
   const control = new MockChannelControl(server.control);
@@ -21,6 +23,8 @@ export async function startMockHarness(dialect: MockDialect): Promise<Conformanc
   const row = aRow(account, { gatewayUrl });
 
   return {
+    control,
+    gatewayUrl,
     channel: anAdapter(account, gatewayUrl),
     otherChannel: anAdapter(anAccount(dialect, 'other'), gatewayUrl),
     accountId: row.accountId,
