@@ -29,6 +29,12 @@ export interface DemoUrls {
   notify: string | null;
 }
 
+/** Our accounts at the practice channels: what the mock channel knows unless told otherwise. */
+const MOCK_ACCOUNTS = {
+  a: { accountId: '2088000000000001', appId: 'app-a-1' },
+  b: { accountId: '1900000001', appId: 'app-b-1' },
+};
+
 /** The demonstration's secrets, made up once and kept in `file`, readable by its owner alone. */
 export function readOrMakeDemo(file: string): Demo {
   if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Demo;
@@ -89,17 +95,30 @@ export async function seedDemo(databaseUrl: string, demo: Demo, urls: DemoUrls):
       apiKey: demo.operatorKey,
       scopes: ['pay', 'refund', 'read', 'operator'],
     });
-    for (const channel of ['mock-a', 'mock-b'] as const) {
+    for (const { channel, accountId, appId, gatewayUrl, secretRef } of [
+      {
+        channel: 'mock-a',
+        ...MOCK_ACCOUNTS.a,
+        gatewayUrl: urls.mockA,
+        secretRef: 'env:MOCK_A_KEY',
+      },
+      {
+        channel: 'mock-b',
+        ...MOCK_ACCOUNTS.b,
+        gatewayUrl: urls.mockB,
+        secretRef: 'env:MOCK_B_KEY',
+      },
+    ]) {
       await upsertChannel(pool, {
         channel,
         adapter: channel,
-        accountId: `${channel}-account`,
-        appId: `${channel}-app`,
-        gatewayUrl: channel === 'mock-a' ? urls.mockA : urls.mockB,
+        accountId,
+        appId,
+        gatewayUrl,
         timeZone: 'Asia/Shanghai',
         payEnabled: true,
         refundEnabled: true,
-        secretRefs: { current: channel === 'mock-a' ? 'env:MOCK_A_KEY' : 'env:MOCK_B_KEY' },
+        secretRefs: { current: secretRef },
         policy: {},
       });
     }
