@@ -1,6 +1,7 @@
 import { swaggerUI } from '@hono/swagger-ui';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import { ChannelConfigurationError } from '../channels/adapter';
 import { isDatabaseUnavailable } from '../db/transaction';
 import type { ApiDeps } from './deps';
 import { createMetrics } from './metrics';
@@ -35,7 +36,7 @@ export function createApp(deps: ApiDeps): Api {
     taskQueue: deps.taskQueue,
     askWithinMs: deps.limits.askWithinMs,
   });
-  const routeDeps: RouteDeps = { ...deps, calls, versions };
+  const routeDeps: RouteDeps = { ...deps, calls, versions, metrics };
   const routes = createRouteTable(deps.limits);
 
   app.onError((error, c) => problemOf(error, c, deps).toResponse());
@@ -76,15 +77,19 @@ function problemOf(error: Error, c: Context, deps: ApiDeps): Problem {
       { retryAfterMs: UNAVAILABLE_RETRY_MS },
     );
   }
+  if (error instanceof ChannelConfigurationError) {
+    deps.log.error({ err: error, path: c.req.path }, 'a channel cannot be used as configured');
+    return new Problem('unavailable', 'the channel is not configured well: repeat later', {
+      retryAfterMs: UNAVAILABLE_RETRY_MS,
+    });
+  }
   deps.log.error({ err: error, method: c.req.method, path: c.req.path }, 'a request failed');
   return new Problem('internal_error', 'repeat under the same number; if it stays, tell us');
 }
 
 function nothingThere(c: Context, routes: readonly ApiRoute[]): Problem {
   const allowed = routes
-    .filter(({ path }) =>
-      new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`).test(c.req.path),
-    )
+    .filter(({ path }) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`).test(c.req.path))
     .map(({ method }) => method.toUpperCase());
   if (allowed.length > 0) {
     return new Problem('method_not_allowed', `use ${allowed.join(' or ')} here`, {
@@ -103,11 +108,6 @@ async function measured(
   const end = metrics.requests.startTimer({ method: c.req.method, route });
   try {
     const response = await answer();
-    if (response.headers.get('idempotency-replayed') === 'true') {
-      metrics.duplicatesStopped.inc({ by: 'idempotency_key' });
-    } else if (c.req.method === 'POST' && response.status === 200 && route.startsWith('/v1/')) {
-      metrics.duplicatesStopped.inc({ by: 'business_number' });
-    }
     end({ status: response.status });
     return response;
   } catch (error) {

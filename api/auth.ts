@@ -13,11 +13,9 @@ export async function authenticate(request: Request, client: Queryable): Promise
   const apiKey = /^Bearer +([A-Za-z0-9._~+/=-]{1,256})$/i.exec(header)?.[1];
   const caller = apiKey && (await readCaller(client, apiKey));
   if (!caller) {
-    throw new Problem(
-      'unauthenticated',
-      'send a valid API key as "Authorization: Bearer <key>"',
-      { headers: { 'www-authenticate': 'Bearer realm="payments"' } },
-    );
+    throw new Problem('unauthenticated', 'send a valid API key as "Authorization: Bearer <key>"', {
+      headers: { 'www-authenticate': 'Bearer realm="payments"' },
+    });
   }
   return caller;
 }

@@ -18,10 +18,15 @@ export async function readBytes(request: Request, maxBytes = BODY_MAX_BYTES): Pr
   if (!request.body) return Buffer.alloc(0);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
-    size += chunk.byteLength;
-    if (size > maxBytes) throw tooLarge;
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
+      size += chunk.byteLength;
+      if (size > maxBytes) throw tooLarge;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error === tooLarge) throw error;
+    throw new Problem('invalid_request', 'the body ended before it was complete', { cause: error });
   }
   return Buffer.concat(chunks);
 }

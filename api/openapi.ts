@@ -73,7 +73,9 @@ export function describeRest(app: OpenAPIHono): void {
     responses: Object.fromEntries(
       [200, 400, 401, 404, 413, 415, 503].map((status) => [
         status,
-        { description: status === 200 ? 'Stored; the channel need not send it again.' : 'Refused.' },
+        {
+          description: status === 200 ? 'Stored; the channel need not send it again.' : 'Refused.',
+        },
       ]),
     ),
   });

@@ -231,4 +231,3 @@ async function within(ms: number, client: Client, fn: () => Promise<void>): Prom
     clearTimeout(timer);
   }
 }
-

@@ -2,6 +2,7 @@ import type { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Caller, Scope } from '../db/merchants';
 import type { MadeThing } from '../db/idempotency-keys';
+import type { ApiMetrics } from './metrics';
 import type { OrderCalls } from './order-calls';
 import type { VersionWatch } from './version-watch';
 import { authenticate, requireScope } from './auth';
@@ -15,6 +16,7 @@ import { Problem } from './problems';
 export interface RouteDeps extends ApiDeps {
   calls: OrderCalls;
   versions: VersionWatch;
+  metrics: ApiMetrics;
 }
 
 export interface ApiRequest<Params, Query, Body> {
@@ -94,10 +96,18 @@ export async function handle(route: ApiRoute, c: Context, deps: RouteDeps): Prom
           (made) => replay(made, request, deps),
         )
       : await act();
+  countDuplicate(route, answer, deps);
   return c.json(answer.body, answer.status, {
     'cache-control': 'no-store',
     ...answer.headers,
   });
+}
+
+/** A write that could have made something and did not: a repeat was stopped. */
+function countDuplicate(route: ApiRoute, answer: ApiAnswer, { metrics }: RouteDeps): void {
+  if (route.method !== 'post' || answer.status !== 200 || !route.answers[201]) return;
+  const isReplay = answer.headers?.['Idempotency-Replayed'] !== undefined;
+  metrics.duplicatesStopped.inc({ by: isReplay ? 'idempotency_key' : 'business_number' });
 }
 
 /** A parameter given twice is as bad as an unknown one: readers disagree on which one counts. */
@@ -118,7 +128,9 @@ function check<T>(schema: z.ZodType<T> | undefined, value: unknown, where: strin
     path: [where, ...issue.path.map(String)].join('.'),
     detail: detailOf(issue, value),
   }));
-  const isAllowable = issues.every((issue) => 'params' in issue && issue.params?.['status'] === 422);
+  const isAllowable = issues.every(
+    (issue) => 'params' in issue && issue.params?.['status'] === 422,
+  );
   throw new Problem(
     isAllowable ? 'unacceptable_value' : 'invalid_request',
     errors.map(({ path, detail }) => `${path}: ${detail}`).join('; '),

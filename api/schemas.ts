@@ -70,11 +70,18 @@ const metadata = z
     error: 'holds a fraction or a number beyond 2^53: send it as a string',
     params: NOT_ALLOWED,
   })
-  .refine((value) => !isKept(value) || Buffer.byteLength(JSON.stringify(value)) <= METADATA_MAX_BYTES, {
-    error: `may have at most ${METADATA_MAX_BYTES} bytes as JSON`,
-    params: NOT_ALLOWED,
-  })
-  .openapi({ type: 'object', additionalProperties: true, description: 'At most 4 KB, kept as given.' });
+  .refine(
+    (value) => !isKept(value) || Buffer.byteLength(JSON.stringify(value)) <= METADATA_MAX_BYTES,
+    {
+      error: `may have at most ${METADATA_MAX_BYTES} bytes as JSON`,
+      params: NOT_ALLOWED,
+    },
+  )
+  .openapi({
+    type: 'object',
+    additionalProperties: true,
+    description: 'At most 4 KB, kept as given.',
+  });
 
 /** 7 days. */
 const EXPIRES_IN_MAX_S = 604_800;
@@ -184,7 +191,11 @@ export const listQuery = z.strictObject({
     .string()
     .regex(/^(?:[1-9][0-9]?|100)$/, { error: 'must be a number from 1 to 100' })
     .optional(),
-  cursor: z.string().max(512).optional().openapi({ description: 'next_cursor of the page before.' }),
+  cursor: z
+    .string()
+    .max(512)
+    .optional()
+    .openapi({ description: 'next_cursor of the page before.' }),
 });
 
 function isWebUrl(value: string): boolean {

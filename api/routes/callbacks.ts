@@ -47,6 +47,7 @@ export async function receiveCallback(c: Context, deps: RouteDeps): Promise<Resp
     hasNoEffect(state, reading.fact, configured, takenElsewhere),
   );
   logStored(deps, reading.fact, stored);
+  if (stored.copies > 1) deps.metrics.duplicatesStopped.inc({ by: 'inbox' });
   if (stored.ring && stored.ref) {
     const { ref } = stored;
     const ringing = failpoint('api:callback-committed').then(() => ring(deps, ref));

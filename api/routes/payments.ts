@@ -108,7 +108,10 @@ async function pay(
   await failpoint('api:request-stored');
   const asked = await deps.calls.pay(order, requestNo);
   if (asked.kind === 'unknown') {
-    deps.log.warn({ orderId: ref.orderId, reason: asked.reason }, 'outcome of a pay request unknown');
+    deps.log.warn(
+      { orderId: ref.orderId, reason: asked.reason },
+      'outcome of a pay request unknown',
+    );
     return answerUnknown(deps, ref, requestNo, body.channel);
   }
   return answerOutcome(deps, ref, requestNo, asked.answer);

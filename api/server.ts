@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { serve } from '@hono/node-server';
+import { Client, Connection } from '@temporalio/client';
+import { pino } from 'pino';
+import type { Logger } from 'pino';
+import { createChannelRegistry } from '../channels/registry';
+import { readChannelRows } from '../db/channels';
+import { createPool } from '../db/transaction';
+import { createApp } from './app';
+import type { ApiConfig } from './config';
+
+export interface RunningApi {
+  url: string;
+  /** Takes no new requests, lets those under way finish, then gives everything back. */
+  stop(): Promise<void>;
+}
+
+/** Longer than our own timer around an order's run, so that no answer is cut off. */
+const DRAIN_MS = 15_000;
+const STATEMENT_TIMEOUT_MS = 5_000;
+const CONNECTION_TIMEOUT_MS = 3_000;
+
+/** Nothing here needs PostgreSQL or Temporal to be up: each request finds out for itself. */
+export async function startApi(
+  config: ApiConfig,
+  env: Record<string, string | undefined>,
+): Promise<RunningApi> {
+  const log = createLog(config.logLevel);
+  const pool = createPool({
+    databaseUrl: config.databaseUrl,
+    max: config.poolSize,
+    connectionTimeoutMs: CONNECTION_TIMEOUT_MS,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    applicationName: 'payment-api',
+    onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
+  });
+  const connection = Connection.lazy(config.temporal.connectionOptions);
+  const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
+  const channels = createChannelRegistry({
+    readRows: () => readChannelRows(pool),
+    env,
+    refreshAfterMs: config.channelsRefreshMs,
+    hooks: {
+      onConfigurationError: (error, channel) =>
+        log.error({ err: error, channel }, 'a channel cannot be used as configured'),
+      onRefreshError: (error) => log.warn({ err: error }, 'the channels could not be read again'),
+    },
+  });
+  const api = createApp({
+    pool,
+    client,
+    taskQueue: config.taskQueue,
+    channels,
+    log,
+    limits: config.limits,
+  });
+
+  const server = serve({
+    fetch: api.app.fetch,
+    hostname: config.host,
+    port: config.port,
+  }) as Server;
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : config.port;
+  const url = `http://${config.host}:${port}`;
+  log.info({ url }, 'the API listens');
+
+  return {
+    url,
+    async stop() {
+      api.close();
+      const closed = once(server, 'close');
+      server.close();
+      server.closeIdleConnections();
+      await Promise.race([closed, delay(DRAIN_MS)]);
+      server.closeAllConnections();
+      await pool.end();
+      await connection.close();
+      log.info('the API has stopped');
+    },
+  };
+}
+
+/** Headers and bodies are never logged: they hold keys and personal data. */
+function createLog(level: string): Logger {
+  return pino({ level, base: { process: 'api' }, timestamp: pino.stdTimeFunctions.isoTime });
+}
