@@ -132,14 +132,22 @@ function returnRefund(refund: Refund, capture: Capture, fact: RefundFact): Settl
   const changes: Change[] = [];
   let from = refund.status;
   const amountMinor = fact.amountMinor ?? refund.amountMinor;
+  // What is booked is the channel's figure of the success, which may be less than we asked for: no
+  // more than that can come back, and the sum never falls below nothing.
+  let bookedMinor = capture.refundedMinor;
   if (from !== 'succeeded') {
     const success = succeedRefund(refund, capture, fact);
     changes.push(...success.changes.filter((c) => c.change !== 'notify'));
     from = 'succeeded';
+    bookedMinor += amountMinor;
   }
   changes.push(
     { change: 'move_refund', refundId: refund.refundId, from, to: 'returned', reason: fact.word },
-    { change: 'unbook_refund', captureId: capture.captureId, amountMinor },
+    {
+      change: 'unbook_refund',
+      captureId: capture.captureId,
+      amountMinor: Math.min(amountMinor, bookedMinor),
+    },
     refundCase(refund, 'refund_returned', 'the money of a refund came back to us'),
     { change: 'notify', event: 'refund.returned', subjectNo: refund.refundNo },
   );

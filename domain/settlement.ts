@@ -166,7 +166,7 @@ export function settle(
     case 'reversed':
       return settleReversed(state, record, fact);
     case 'reinstated':
-      return settleReinstated(state, fact);
+      return settleReinstated(state, record, fact);
   }
 }
 
@@ -239,8 +239,9 @@ function contradiction(state: SettlementState, record: PayRecord, fact: PaymentF
     captures.some((c) => c.refundedMinor > 0 || c.reversedMinor > 0) ||
     state.refunds.some((r) => captures.some((c) => c.captureId === r.captureId) && r.sends > 0);
   if (explained) return NO_EFFECT;
-  if (fact.learntFrom === 'callback')
-    return { verdict: 'contradicts_paid', changes: [], next: 'query' };
+  // A refused re-send or a close that came too late say the same of a paid attempt: ask first.
+  const isHearsay = ['callback', 'submit', 'close'].includes(fact.learntFrom);
+  if (isHearsay) return { verdict: 'contradicts_paid', changes: [], next: 'query' };
   return {
     verdict: 'contradicts_paid',
     changes: [
@@ -304,14 +305,22 @@ function settlePaid(state: SettlementState, record: PayRecord, fact: PaymentFact
   const recordPaid: Change[] =
     record.status === 'paid' ? [] : [moveRecord(record, 'paid', null, channelTradeNo)];
   const isDue = amountMinor === order.amountMinor && currency === order.currency;
+  const firstMove: Change = {
+    change: 'move_order',
+    from: 'created',
+    to: 'paying',
+    reason: null,
+  };
   const paysOrder = (verdict: 'first_success' | 'revived'): Settlement => ({
     verdict,
     changes: [
       ...recordPaid,
       capture('settling'),
+      // A fact is never refused: money may come before the order was seen to be paying.
+      ...(order.status === 'created' ? [firstMove] : []),
       {
         change: 'move_order',
-        from: order.status,
+        from: order.status === 'created' ? 'paying' : order.status,
         to: 'paid',
         reason: verdict === 'revived' ? 'revived' : null,
       },
@@ -432,15 +441,24 @@ function receivedAgainstDue(state: SettlementState, fact: PaymentFact): string {
   return `received ${sums} against ${state.order.amountMinor} ${state.order.currency} due (minor units)`;
 }
 
-function settleReversed(state: SettlementState, record: PayRecord, fact: PaymentFact): Settlement {
-  const { order } = state;
-  const known = state.captures.find(
+/** The capture a fact speaks of: by the channel's number, or the attempt's own when it names none. */
+function findCapture(
+  state: SettlementState,
+  record: PayRecord,
+  fact: PaymentFact,
+): Capture | undefined {
+  return state.captures.find(
     (c) =>
       c.channel === fact.channel &&
       (fact.channelTradeNo === null
         ? c.payRecordId === record.payRecordId
         : c.channelTradeNo === fact.channelTradeNo),
   );
+}
+
+function settleReversed(state: SettlementState, record: PayRecord, fact: PaymentFact): Settlement {
+  const { order } = state;
+  const known = findCapture(state, record, fact);
   const changes: Change[] = [];
   let sumMinor: number;
   if (known) {
@@ -502,10 +520,12 @@ function settleReversed(state: SettlementState, record: PayRecord, fact: Payment
   return { verdict: 'reversed', changes, next: 'none' };
 }
 
-function settleReinstated(state: SettlementState, fact: PaymentFact): Settlement {
-  const known = state.captures.find(
-    (c) => c.channel === fact.channel && c.channelTradeNo === fact.channelTradeNo,
-  );
+function settleReinstated(
+  state: SettlementState,
+  record: PayRecord,
+  fact: PaymentFact,
+): Settlement {
+  const known = findCapture(state, record, fact);
   if (!known || known.reversedMinor === 0) return NO_EFFECT;
   return {
     verdict: 'reinstated',
