@@ -51,6 +51,7 @@ export async function progressOf(
   return {
     merchantId: order.merchantId,
     orderId: order.orderId,
+    readAtMs: Date.parse(work.now),
     status: order.status,
     statusReason: order.statusReason,
     refundStatus: order.refundStatus,

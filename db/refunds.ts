@@ -54,7 +54,7 @@ export async function openRefund(
       refunds: state.refunds,
       settling,
       amountMinor: request.amountMinor,
-      policy: deps.policyOf(settling?.channel ?? ''),
+      policy: settling && deps.policyOf(settling.channel),
       refundsEnabled: request.refundsEnabled,
       now: request.now,
     });

@@ -19,6 +19,8 @@ export interface AttemptProgress {
 }
 
 export interface OrderProgress extends OrderRef {
+  /** When it was read, by the database's clock: of two pictures the later one counts. */
+  readAtMs: number;
   status: OrderStatus;
   statusReason: string | null;
   refundStatus: RefundStatusOfOrder;

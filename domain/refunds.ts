@@ -31,7 +31,8 @@ export function decideRefund(input: {
   refunds: readonly Refund[];
   settling: Capture | undefined;
   amountMinor: number | null;
-  policy: ChannelPolicy;
+  /** Of the settling capture's channel. */
+  policy: ChannelPolicy | undefined;
   refundsEnabled: boolean;
   now: string;
 }): RefundDecision {
@@ -41,7 +42,7 @@ export function decideRefund(input: {
   const refuse = (reason: Extract<RefundDecision, { decision: 'refuse' }>['reason']) =>
     ({ decision: 'refuse', reason, refundableMinor: restMinor }) as const;
   if (order.status === 'review') return refuse('order_in_review');
-  if (!settling || order.status !== 'paid') return refuse('nothing_captured');
+  if (!settling || !policy || order.status !== 'paid') return refuse('nothing_captured');
   const wanted = amountMinor ?? restMinor;
   if (!isAmountMinor(wanted) || wanted > restMinor) return refuse('over_the_rest');
   if (!refundsEnabled) return refuse('refunds_disabled');

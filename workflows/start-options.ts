@@ -3,8 +3,6 @@
  * the sweep, a refund's last word. Starting an order twice lands in the run that is there.
  */
 import {
-  defineSearchAttributeKey,
-  SearchAttributeType,
   TypedSearchAttributes,
   WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
@@ -12,18 +10,9 @@ import {
 import type { Order } from '../domain/orders';
 import { orderWorkflowId } from './ids';
 import type { OrderPaymentInput } from './messages';
+import { MERCHANT_ID, NEEDS_REVIEW, ORDER_ID, PAYMENT_STATUS } from './search-attributes';
 
 export const ORDER_WORKFLOW_TYPE = 'orderPayment';
-
-/** What an operator can search runs by; registered with the namespace at set-up. */
-export const ORDER_ID = defineSearchAttributeKey('OrderId', SearchAttributeType.KEYWORD);
-export const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
-export const PAYMENT_STATUS = defineSearchAttributeKey(
-  'PaymentStatus',
-  SearchAttributeType.KEYWORD,
-);
-export const CHANNEL = defineSearchAttributeKey('Channel', SearchAttributeType.KEYWORD);
-export const NEEDS_REVIEW = defineSearchAttributeKey('NeedsReview', SearchAttributeType.BOOL);
 
 /** The facts about an order that its start options carry; any of them may be outdated. */
 export type OrderToStart = Pick<

@@ -1,0 +1,51 @@
+import type { Client } from '@temporalio/client';
+import type { ChannelRegistry, ConfiguredChannel } from '../channels/registry';
+import type { SettlementDeps } from '../db/settlement';
+import type { Pool } from '../db/transaction';
+
+/** What the activities of a worker share. */
+export interface ActivityDeps {
+  pool: Pool;
+  channels: ChannelRegistry;
+  /** For signals to other runs: a refund tells its order, the sweep nudges. */
+  client: Client;
+  taskQueue: string;
+  /** Secret of the derived numbers; the same for the life of a deployment's data. */
+  numberSecret: string;
+  notifications: NotificationDeps;
+  /** Told of every verdict, for metrics. */
+  onVerdict?: (verdict: string) => void;
+}
+
+export interface NotificationDeps {
+  /** Waits between the tries of one event; after the last an event is dead. */
+  ladderMs: number[];
+  timeoutMs: number;
+  /** Whether an address may be told; by default private ranges are refused. */
+  mayNotify: (url: URL) => Promise<boolean>;
+  resolveSecret: (reference: string) => Promise<string>;
+}
+
+/** The settlement's view of the channels, as their rows stand now. */
+export async function settlementDeps(deps: ActivityDeps): Promise<SettlementDeps> {
+  const byName = new Map((await deps.channels.all()).map((c) => [c.row.channel, c.policy]));
+  return {
+    numberSecret: deps.numberSecret,
+    policyOf(channel) {
+      const policy = byName.get(channel);
+      if (!policy)
+        throw new Error(`channel ${channel} is not configured (or its row cannot be used)`);
+      return policy;
+    },
+  };
+}
+
+/** @throws Error that names the channel when it is not usable */
+export async function configuredChannel(
+  deps: ActivityDeps,
+  channel: string,
+): Promise<ConfiguredChannel> {
+  const configured = await deps.channels.get(channel);
+  if (!configured) throw new Error(`channel ${channel} is not configured`);
+  return configured;
+}

@@ -1,0 +1,21 @@
+import { createChannelCalls } from './channel-calls';
+import type { ActivityDeps } from './deps';
+import { createNotificationSteps } from './notifications';
+import { createOrderSteps } from './order-steps';
+import { createRefundSteps } from './refund-steps';
+import { createSweepSteps } from './sweep';
+
+export type { ActivityDeps } from './deps';
+
+/** Every verb that workflows call, bound to this worker's database, channels and client. */
+export function createActivities(deps: ActivityDeps) {
+  return {
+    ...createOrderSteps(deps),
+    ...createChannelCalls(deps),
+    ...createRefundSteps(deps),
+    ...createNotificationSteps(deps),
+    ...createSweepSteps(deps),
+  };
+}
+
+export type Activities = ReturnType<typeof createActivities>;

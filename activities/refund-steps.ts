@@ -1,0 +1,62 @@
+import { openRefund, applyRefundAnswer, readRefundProgress } from '../db/refunds';
+import type { RefundProgress } from '../db/refunds';
+import { readProgress } from '../db/progress';
+import { failpoint } from '../db/failpoint';
+import { readOrder } from '../db/rows';
+import type { RefundAnswer } from '../domain/answers';
+import type { OrderRef } from '../domain/orders';
+import type { RefundOutcome } from '../domain/outcomes';
+import type { OrderProgress } from '../domain/progress';
+import { orderNotFound, refundNotFound } from '../workflows/failures';
+import { nudgeSignal } from '../workflows/messages';
+import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
+import type { ActivityDeps } from './deps';
+import { settlementDeps } from './deps';
+
+export type { RefundProgress } from '../db/refunds';
+
+/** The database steps around a refund: promised by the order's run, carried out by its child. */
+export function createRefundSteps(deps: ActivityDeps) {
+  async function refundProgress(input: OrderRef & { refundNo: string }): Promise<RefundProgress> {
+    const { policyOf } = await settlementDeps(deps);
+    const progress = await readRefundProgress(deps.pool, input, input.refundNo, policyOf);
+    if (!progress) throw refundNotFound(input, input.refundNo);
+    return progress;
+  }
+
+  return {
+    /** Decides a stored request for a refund: checks and reserves in one transaction. */
+    async openRefund(
+      input: OrderRef & { refundNo: string },
+    ): Promise<{ answer: RefundOutcome; order: OrderProgress }> {
+      const settlement = await settlementDeps(deps);
+      const answer = await openRefund(deps.pool, input, input.refundNo, settlement);
+      const order = await readProgress(deps.pool, input, settlement.policyOf);
+      if (!order) throw orderNotFound(input);
+      return { answer, order };
+    },
+
+    loadRefund: refundProgress,
+
+    /** Settles what one call about the refund brought. */
+    async settleRefundAnswer(
+      input: OrderRef & { refundNo: string; call: 'submit' | 'query'; answer: RefundAnswer },
+    ): Promise<RefundProgress> {
+      await failpoint('refund-settle:before');
+      await applyRefundAnswer(deps.pool, input, input, await settlementDeps(deps));
+      await failpoint('refund-settle:after');
+      return refundProgress(input);
+    },
+
+    /** Makes the order's run look again, starting one if none is open. */
+    async nudgeOrder(ref: OrderRef): Promise<void> {
+      const order = await readOrder(deps.pool, ref);
+      if (!order) throw orderNotFound(ref);
+      await deps.client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
+        ...orderStartOptions(order, deps.taskQueue),
+        signal: nudgeSignal,
+        signalArgs: [],
+      });
+    },
+  };
+}

@@ -1,0 +1,3 @@
+export { orderPayment } from './order-payment';
+export { refund } from './refund';
+export { sweep } from './sweep';

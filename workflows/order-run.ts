@@ -1,0 +1,123 @@
+/** What one run of an order remembers between two rounds of its loop. */
+import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
+import type { PaymentAnswer } from '../domain/answers';
+import type { ChannelCall, OrderRef } from '../domain/orders';
+import type { OrderProgress } from '../domain/progress';
+import type { WaitingRequest } from './order-requests';
+import { CHANNEL, NEEDS_REVIEW, PAYMENT_STATUS } from './search-attributes';
+
+export interface OrderRun {
+  ref: OrderRef;
+  /** The order as the last database step returned it, and when that was (workflow time). */
+  order: OrderProgress | null;
+  asOfMs: number;
+  /** Updates whose callers wait for an answer. */
+  requests: WaitingRequest[];
+  /** The doorbell rang and the inbox has not been read since. */
+  rang: boolean;
+  nudged: boolean;
+  stopping: boolean;
+  /** The one call to a channel in flight; its answer, once there, waits to be settled. */
+  call: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer | null } | null;
+  /** Records to query before what a callback said of them counts. */
+  asks: number[];
+  delivering: boolean;
+  delivered: boolean;
+  /** Refunds whose child this run has started. */
+  startedRefunds: Set<string>;
+  shown: string;
+}
+
+export function newRun(ref: OrderRef): OrderRun {
+  return {
+    ref: { merchantId: ref.merchantId, orderId: ref.orderId },
+    order: null,
+    asOfMs: 0,
+    requests: [],
+    rang: false,
+    nudged: false,
+    stopping: false,
+    call: null,
+    asks: [],
+    delivering: false,
+    delivered: false,
+    startedRefunds: new Set(),
+    shown: '',
+  };
+}
+
+/**
+ * The order as it now stands replaces what the run believed. What was read earlier than that (an
+ * activity that finished beside a database step) does not.
+ */
+export function take(run: OrderRun, order: OrderProgress): void {
+  if (run.order && order.readAtMs < run.order.readAtMs) return;
+  run.order = order;
+  run.asOfMs = Date.now();
+}
+
+/** Whether something that was due `dueInMs` after the order was read is due by now. */
+export function isDue(run: OrderRun, dueInMs: number | null | undefined): boolean {
+  return dueInMs !== null && dueInMs !== undefined && run.asOfMs + dueInMs <= Date.now();
+}
+
+/** How long the run may sleep, or null when only a message can wake it. Milliseconds, at least 1. */
+export function wakeInMs(run: OrderRun, refundOverdueMs: number): number | null {
+  const { order } = run;
+  if (!order) return null;
+  const dues = [
+    order.deadlineInMs,
+    run.call === null ? (order.attempt?.dueInMs ?? null) : null,
+    order.news?.dueInMs ?? null,
+    ...order.refunds.map((refund) => Math.max(0, refund.dueInMs) + refundOverdueMs),
+  ].filter((due) => due !== null);
+  if (dues.length === 0) return null;
+  return Math.max(1, Math.min(...dues) - (Date.now() - run.asOfMs));
+}
+
+/** One line for a person: where the money is and what comes next. */
+export function lineOf(run: OrderRun): string {
+  const { order } = run;
+  if (!order) return 'loading the order';
+  const parts: string[] = [
+    order.statusReason ? `${order.status} (${order.statusReason})` : order.status,
+  ];
+  if (order.attempt) {
+    const { channel, status, call, polls, dueInMs, closing } = order.attempt;
+    const next = run.call
+      ? `${run.call.call} under way`
+      : `${call} in ${Math.ceil(Math.max(0, dueInMs) / 1000)} s`;
+    parts.push(
+      `attempt ${status} at ${channel}${closing ? ', closing' : ''}, call ${polls + 1}, ${next}`,
+    );
+  }
+  if (order.refunds.length > 0) {
+    parts.push(`refunds ${order.refunds.map((r) => `${r.refundNo} ${r.status}`).join(', ')}`);
+  }
+  if (order.refundStatus !== 'none') parts.push(`refunded: ${order.refundStatus}`);
+  if (order.notification) parts.push('telling the merchant');
+  if (order.needsReview) parts.push('a person must decide');
+  return parts.join('; ').slice(0, 300);
+}
+
+/** Keeps search attributes and the details line true; costs an event only when a status changed. */
+export function show(run: OrderRun): void {
+  const { order } = run;
+  if (!order) return;
+  setCurrentDetails(lineOf(run));
+  const channel = order.attempt?.channel;
+  const shown = JSON.stringify([order.status, order.needsReview, channel ?? null]);
+  if (shown === run.shown) return;
+  const [status, review, shownChannel] = run.shown
+    ? (JSON.parse(run.shown) as [string, boolean, string | null])
+    : ['created', false, null];
+  run.shown = JSON.stringify([order.status, order.needsReview, channel ?? shownChannel]);
+  const changed = [
+    ...(status === order.status ? [] : [{ key: PAYMENT_STATUS, value: order.status }]),
+    ...(review === order.needsReview ? [] : [{ key: NEEDS_REVIEW, value: order.needsReview }]),
+    ...(channel === undefined || channel === shownChannel
+      ? []
+      : [{ key: CHANNEL, value: channel }]),
+  ];
+  if (changed.length > 0) upsertSearchAttributes(changed);
+}
