@@ -144,6 +144,8 @@ export default tseslint.config(
         console: 'readonly',
         performance: 'readonly',
         setTimeout: 'readonly',
+        setInterval: 'readonly',
+        clearInterval: 'readonly',
         require: 'readonly',
         module: 'writable',
         __dirname: 'readonly',

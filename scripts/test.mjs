@@ -9,6 +9,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { endWithNpm } from './end-with-npm.mjs';
 import { ensureInstalled, projectFolder } from './install.mjs';
 
 const CHECKS = [
@@ -25,7 +26,16 @@ const full = given.includes('--full');
 const jestArguments = given.filter((argument) => argument !== '--full');
 const partial = jestArguments.length > 0;
 
+/** @type {Set<import('node:child_process').ChildProcess>} */
+const running = new Set();
+for (const [signal, number] of Object.entries({ SIGINT: 2, SIGTERM: 15, SIGHUP: 1 })) {
+  process.on(signal, () => {
+    for (const child of running) child.kill('SIGTERM');
+    process.exit(128 + number);
+  });
+}
 ensureInstalled();
+endWithNpm();
 const failedChecks = partial ? [] : await runChecks();
 const tests = await runTests();
 for (const name of failedChecks) console.log(`FAILED: ${name}`);
@@ -90,10 +100,14 @@ function run(command, env, capture) {
       // jest reports on standard error; on standard output it would also be heard by a pipe.
       stdio: capture ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
     });
+    running.add(child);
     let output = '';
     child.stdout?.on('data', (chunk) => (output += chunk));
     child.stderr?.on('data', (chunk) => (output += chunk));
     child.once('error', reject);
-    child.once('close', (code) => resolve({ exitCode: code ?? 1, output }));
+    child.once('close', (code) => {
+      running.delete(child);
+      resolve({ exitCode: code ?? 1, output });
+    });
   });
 }

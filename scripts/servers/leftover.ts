@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { waitFor } from './wait';
 
 /**
@@ -22,6 +23,25 @@ export async function endLeftover(
     process.kill(pid, 'SIGKILL');
     await waitFor(`the leftover process ${pid} to end`, graceMs, gone);
   }
+}
+
+/**
+ * Claims a folder for this process. Two stacks on the same data would end each other's servers.
+ * @throws when another process that still runs has claimed it
+ */
+export function claimFolder(folder: string): { release(): void } {
+  const file = join(folder, 'claimed-by.json');
+  const own = { pid: process.pid, commandLine: commandLine(process.pid) };
+  if (existsSync(file)) {
+    const other = JSON.parse(readFileSync(file, 'utf8')) as typeof own;
+    // A pid is given out again: only the same command under it is the same process.
+    const alive = other.commandLine !== '' && commandLine(other.pid) === other.commandLine;
+    if (alive && other.pid !== own.pid) {
+      throw new Error(`${folder} is in use by process ${other.pid}: ${other.commandLine}`);
+    }
+  }
+  writeFileSync(file, JSON.stringify(own));
+  return { release: () => rmSync(file, { force: true }) };
 }
 
 function commandLine(pid: number): string {

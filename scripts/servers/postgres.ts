@@ -172,6 +172,7 @@ function findPlace(dataFolder: string | undefined, user: SystemUser | undefined)
   if (remembered !== undefined && existsSync(remembered)) {
     return { home: remembered, logFile, temporary: false };
   }
+  if (remembered !== undefined) console.error(`the data in ${remembered} is gone: starting anew`);
   if (isReachable(here, user)) {
     mkdirSync(here, { recursive: true });
     return { home: makeHome(here, user), logFile, temporary: false };

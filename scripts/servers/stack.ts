@@ -4,6 +4,7 @@ import pg from 'pg';
 import { migrate } from '../../db/migrate';
 import type { Demo } from '../seed';
 import { demoEnvironment, readOrMakeDemo, seedDemo } from '../seed';
+import { claimFolder } from './leftover';
 import type { PostgresServer } from './postgres';
 import { startPostgres } from './postgres';
 import type {
@@ -63,11 +64,13 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const log = options.log ?? (() => undefined);
   const logFolder = join(dataFolder, 'logs');
   mkdirSync(logFolder, { recursive: true });
+  const claim = claimFolder(dataFolder);
   const ends: (() => Promise<void>)[] = [];
   const end = async () => {
     for (let last = ends.pop(); last !== undefined; last = ends.pop()) {
       await last().catch((error: unknown) => console.error(error));
     }
+    claim.release();
   };
 
   try {
