@@ -1,0 +1,92 @@
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import type { ChannelRegistry } from '../channels/registry';
+import { matchLateNumbers, takeWaitingCallbacks } from '../db/callbacks';
+import { readOrder } from '../db/rows';
+import type { Pool } from '../db/transaction';
+import { openOrphanCases } from '../db/work';
+import { channelNewsSignal } from '../workflows/messages';
+import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
+
+export interface RelayOptions {
+  pool: Pool;
+  client: Client;
+  channels: ChannelRegistry;
+  taskQueue: string;
+  log: Logger;
+  everyMs: number;
+}
+
+/** Orders rung in one round at most; the next round takes the rest. */
+const RINGS_MAX = 200;
+/** A rung order is left alone for this long before it is rung again. */
+const RING_AGAIN_MS = 5_000;
+/** Orphans are looked for less often than rings are. */
+const ORPHANS_EVERY_MS = 10_000;
+
+/**
+ * Rings for callbacks that are stored and that nobody has read in time: the API died between commit
+ * and signal, or Temporal was away. Rows are taken with `skip locked`, so workers share the work; the
+ * relay stops ringing when the run has settled them. It also looks after numbers nobody knows.
+ */
+export function startRelay(options: RelayOptions): { stop(): Promise<void> } {
+  const { pool, client, channels, log } = options;
+  let stopped = false;
+  let wake: () => void = () => undefined;
+  let orphansAt = 0;
+
+  async function round(): Promise<void> {
+    const refs = await takeWaitingCallbacks(pool, {
+      limit: RINGS_MAX,
+      againAfterMs: RING_AGAIN_MS,
+    });
+    for (const ref of refs) {
+      const order = await readOrder(pool, ref);
+      if (!order) continue;
+      await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
+        ...orderStartOptions(order, options.taskQueue),
+        signal: channelNewsSignal,
+        signalArgs: [],
+      });
+    }
+    if (refs.length > 0)
+      log.info({ orders: refs.length }, 'rang again for callbacks nobody had read');
+    if (Date.now() < orphansAt) return;
+    orphansAt = Date.now() + ORPHANS_EVERY_MS;
+    await matchLateNumbers(pool, RINGS_MAX);
+    for (const { row, policy } of await channels.all()) {
+      await openOrphanCases(pool, {
+        channel: row.channel,
+        olderThanMs: policy.unmatchedCaseAfterMs,
+      });
+    }
+  }
+
+  async function loop(): Promise<void> {
+    while (!stopped) {
+      try {
+        await round();
+      } catch (error) {
+        // Nothing is lost: the rows stay where they are, the next round finds them.
+        log.warn({ err: error }, 'the relay could not finish its round');
+      }
+      if (stopped) return;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, options.everyMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+
+  const running = loop();
+  return {
+    async stop() {
+      stopped = true;
+      wake();
+      await running;
+    },
+  };
+}
