@@ -475,7 +475,8 @@ function settleReversed(state: SettlementState, record: PayRecord, fact: Payment
     if (fact.channelTradeNo === null)
       return { verdict: 'unknown_state', changes: [warn(record, fact)], next: 'query' };
     const amountMinor = fact.amountMinor ?? record.amountMinor;
-    sumMinor = Math.min(fact.reversedMinor ?? amountMinor, amountMinor);
+    // As said, also when it is more than the capture: the same news again is then no news.
+    sumMinor = fact.reversedMinor ?? amountMinor;
     changes.push(
       // Money came and went before we heard of either: the attempt is over, nothing settles.
       ...(record.status === 'paid'
