@@ -95,7 +95,12 @@ export class Books {
   ) {
     if (path === null) return;
     this.fd = openSync(path, 'a+');
-    this.readBack(path);
+    try {
+      this.readBack(path);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
   }
 
   append(entry: BookEntry): BookRecord {

@@ -5,8 +5,8 @@ import { PostClient, type PostAnswer } from './post-client';
 import type { Account, DialectFormat, Notice, WireMessage } from './dialect';
 import { drawMs, seededDie, type Faults } from './faults';
 
-/** Deliveries kept for `deliveries()` and replays; the books keep all of them without bytes. */
-const MAX_KEPT_DELIVERIES = 20_000;
+/** Deliveries and notices kept for replays and resends; the books keep all, without bytes. */
+const MAX_KEPT = 20_000;
 
 export interface CallbackParts {
   formats: Record<Dialect, DialectFormat>;
@@ -42,7 +42,7 @@ export class Callbacks {
 
   /** Starts telling; returns at once. */
   announce(notice: Notice): void {
-    this.notices.set(notice.noticeId, notice);
+    this.keep(notice);
     const key = `${notice.dialect}:${notice.outTradeNo}`;
     let first: () => void = () => undefined;
     const told = new Promise<void>((resolve) => (first = resolve));
@@ -62,7 +62,7 @@ export class Callbacks {
 
   /** Sends copies of a callback once, in parallel, without a ladder. */
   async send(notice: Notice, overrides: CallbackOverrides): Promise<Delivery[]> {
-    this.notices.set(notice.noticeId, notice);
+    this.keep(notice);
     const changed =
       overrides.notifyId === 'new' ? { ...overrides, notifyId: randomUUID() } : overrides;
     return Promise.all(
@@ -121,6 +121,15 @@ export class Callbacks {
       wake();
     }
     this.client.close();
+  }
+
+  private keep(notice: Notice): void {
+    this.notices.set(notice.noticeId, notice);
+    if (this.notices.size <= MAX_KEPT) return;
+    for (const oldest of this.notices.keys()) {
+      this.notices.delete(oldest);
+      return;
+    }
   }
 
   private async climb(notice: Notice, first: () => void): Promise<void> {
@@ -239,7 +248,7 @@ export class Callbacks {
     };
     if (this.closed) return delivery;
     this.deliveries.push(delivery);
-    if (this.deliveries.length > MAX_KEPT_DELIVERIES) this.deliveries.shift();
+    if (this.deliveries.length > MAX_KEPT) this.deliveries.shift();
     books.append({
       type: 'callback_answered',
       dialect,

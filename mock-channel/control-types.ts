@@ -53,9 +53,12 @@ export const callbackOverridesSchema = z.strictObject({
   charset: z.enum(['utf-8', 'gbk']).optional(),
   charsetIn: z.enum(['field', 'header', 'both', 'neither']).optional(),
   contentType: z.string().nullable().optional(),
-  /** mock-b: text encrypted in place of the content's JSON (duplicate keys, wrong types, …). */
+  /**
+   * The whole content as text, then signed as usual (duplicate keys, wrong types, …). mock-b: in
+   * place of the JSON that is encrypted; mock-a: the form without `sign` and `sign_type`.
+   */
   resourceText: z.string().optional(),
-  /** Base64 of the whole body as sent; mock-b signs it, mock-a cannot and sends it as it is. */
+  /** Base64 of the whole body as sent; mock-b signs it, in mock-a it carries what it carries. */
   bodyBase64: z.string().optional(),
   /** mock-b: `transaction_id` as a bare JSON number. */
   bareTradeNo: z.boolean().optional(),

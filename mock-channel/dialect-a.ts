@@ -266,10 +266,13 @@ function buildCallback(
     if (value === null) delete fields[name];
     else fields[name] = value;
   }
-  const form = Object.entries(fields).map(([name, value]) => ({
-    key: bytes(name),
-    value: charset === 'gbk' ? encode(String(value), 'gbk') : bytes(String(value)),
-  }));
+  const form =
+    overrides.resourceText === undefined
+      ? Object.entries(fields).map(([name, value]) => ({
+          key: bytes(name),
+          value: charset === 'gbk' ? encode(String(value), 'gbk') : bytes(String(value)),
+        }))
+      : (parseRawForm(bytes(overrides.resourceText)) ?? []);
   const key = callbackKey(account.keys, overrides.key);
   const sign = spoilSignature(
     hmacHex(key, signedBytes(form)),

@@ -157,7 +157,7 @@ function signedHeaders(
 type Json = Record<string, unknown>;
 
 function readRequest(account: Account, request: IncomingRequest, now: Date): Reading {
-  const url = new URL(request.path, 'http://mock-b');
+  const url = new URL(`http://mock-b${request.path}`);
   const route = ROUTES.find((one) => one.method === request.method && one.path.test(url.pathname));
   const operation = route?.operation ?? 'unknown';
   const inPath = route?.path.exec(url.pathname)?.[1] ?? null;

@@ -188,7 +188,7 @@ export class Gateway {
       httpStatus = status,
       headers: Record<string, string> = {},
     ): Reply => {
-      this.book(numbers, `fault:${fault.answer ?? 'normal'}`, httpStatus);
+      this.book(numbers, fault.answer ? `fault:${fault.answer}` : 'ok', httpStatus);
       const message = this.format.signAnswer(this.account, Buffer.from(body, 'utf8'));
       return {
         drop: false,

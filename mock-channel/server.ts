@@ -113,8 +113,24 @@ export async function startMockChannel(options: MockChannelOptions): Promise<Moc
       return [dialect, new DialectPort(new Gateway(formats[dialect], accounts[dialect], parts))];
     }),
   ) as Record<Dialect, DialectPort>;
-  await gateways['mock-a'].open(options.aPort ?? 0, host);
-  await gateways['mock-b'].open(options.bPort ?? 0, host);
+  const close = async (): Promise<void> => {
+    payers.close();
+    desk.close();
+    callbacks.close();
+    await Promise.all([
+      gateways['mock-a'].setListening(false),
+      gateways['mock-b'].setListening(false),
+      stop(controlServer),
+    ]);
+    books.close();
+  };
+  try {
+    await gateways['mock-a'].open(options.aPort ?? 0, host);
+    await gateways['mock-b'].open(options.bPort ?? 0, host);
+  } catch (error) {
+    await close();
+    throw error;
+  }
 
   const addresses = () => ({
     control: controlUrl,
@@ -142,20 +158,7 @@ export async function startMockChannel(options: MockChannelOptions): Promise<Moc
   const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false });
   controlServer.on('request', (request, response) => void listener(request, response));
 
-  return {
-    ...addresses(),
-    async close() {
-      payers.close();
-      desk.close();
-      callbacks.close();
-      await Promise.all([
-        gateways['mock-a'].setListening(false),
-        gateways['mock-b'].setListening(false),
-        stop(controlServer),
-      ]);
-      books.close();
-    },
-  };
+  return { ...addresses(), close };
 }
 
 /** One dialect's listening port, which can be closed and opened again under the same number. */

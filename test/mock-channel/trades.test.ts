@@ -270,7 +270,7 @@ describe('a request', () => {
       subject: 's',
       time_expire: new Date(Date.now() + 60_000).toISOString(),
     };
-    const spoils = [
+    const spoils: Parameters<typeof callA>[3][] = [
       { key: 'not the key' },
       { set: { sign_type: 'none' } },
       { set: { sign_type: 'MD5' } },
