@@ -54,7 +54,7 @@ describe('a trade', () => {
     const n = aNumber();
     await createA(channel.a, n);
     await control.approve(n);
-    await expect(control.approve(n)).rejects.toMatchObject({ status: 409 });
+    await expect(control.approve(n)).rejects.toThrow('TRADE_ALREADY_PAID');
     expect((await queryA(n)).json).toMatchObject({
       trade_status: 'TRADE_SUCCESS',
       payer_total: '100.00',
