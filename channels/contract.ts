@@ -97,6 +97,7 @@ export interface RefundQuery {
   signal?: AbortSignal;
 }
 
+/** Names in lower case. */
 export type CallbackHeaders = Record<string, string | undefined>;
 
 /** A verified fact, or why not: the HTTP status the inbox answers with and a word for the log. */

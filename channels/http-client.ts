@@ -57,8 +57,9 @@ export function createHttpClient(options: { maxSockets: number }): HttpClient {
     await new Promise((resolve) => setImmediate(resolve));
     return new Promise<HttpExchange>((resolve) => {
       const tls = request.url.startsWith('https:');
-      // A connection out of the pool is already open, so from the first moment nothing is certain.
+      // True from the first moment on a connection that was open already.
       let connected = false;
+      let hasSocket = false;
       let settled = false;
       const settle = (exchange: HttpExchange) => {
         if (settled) return;
@@ -68,9 +69,10 @@ export function createHttpClient(options: { maxSockets: number }): HttpClient {
       };
       const lost = (reason: string, trouble: boolean) =>
         settle({ result: connected ? 'unknown' : 'never_left', reason, trouble });
-      // Our own time limit. Only a call that was on its way says something about the channel.
+      // Our own time limit. A call still waiting for a place in the pool says nothing about the
+      // channel; one that is connecting or waiting for its answer does.
       const onAbort = () => {
-        lost('time_limit', connected);
+        lost('time_limit', hasSocket);
         outgoing?.destroy();
       };
 
@@ -88,7 +90,9 @@ export function createHttpClient(options: { maxSockets: number }): HttpClient {
       request.signal?.addEventListener('abort', onAbort, { once: true });
 
       outgoing.on('socket', (socket) => {
-        if (outgoing?.reusedSocket) connected = true;
+        hasSocket = true;
+        // Not `reusedSocket`: it is not set when the pool hands a freed connection straight on.
+        if (!socket.connecting) connected = true;
         else socket.once(tls ? 'secureConnect' : 'connect', () => (connected = true));
       });
       outgoing.on('error', (error: NodeJS.ErrnoException) =>

@@ -73,10 +73,23 @@ describe('one HTTP exchange', () => {
     const inFlight = single(aRequest(port, { signal: first.signal, body: Buffer.from('first') }));
     const signal = AbortSignal.timeout(50);
     const second = await single(aRequest(port, { signal, body: Buffer.from('second') }));
-    expect(second).toMatchObject({ result: 'never_left', reason: 'time_limit' });
+    expect(second).toEqual({ result: 'never_left', reason: 'time_limit', trouble: false });
     first.abort();
     expect(await inFlight).toMatchObject({ result: 'unknown', reason: 'time_limit' });
     expect(bodies.join('')).not.toContain('second');
+  });
+
+  it('never left, but trouble: the connection is never completed', async () => {
+    const port = await listenRaw(() => undefined);
+    const signal = AbortSignal.timeout(100);
+    const exchange = await send(aRequest(port, { url: `https://127.0.0.1:${port}/`, signal }));
+    expect(exchange).toEqual({ result: 'never_left', reason: 'time_limit', trouble: true });
+  });
+
+  it('never left: the other end does not speak TLS', async () => {
+    const port = await listenRaw(answerWith('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    const exchange = await send(aRequest(port, { url: `https://127.0.0.1:${port}/` }));
+    expect(exchange).toMatchObject({ result: 'never_left', trouble: true });
   });
 
   it.each<[string, (socket: net.Socket) => void]>([
@@ -107,6 +120,22 @@ describe('one HTTP exchange', () => {
     );
     expect(await send(aRequest(port))).toMatchObject({ result: 'answer', status: 200 });
     expect(await send(aRequest(port))).toMatchObject({ result: 'unknown' });
+    expect(requests).toBe(2);
+  });
+
+  it('unknown: a call that was handed the connection of the one before it is lost', async () => {
+    let requests = 0;
+    const port = await listenRaw((socket) =>
+      socket.on('data', () => {
+        requests += 1;
+        if (requests === 1) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+        else socket.resetAndDestroy();
+      }),
+    );
+    const single = createHttpClient({ maxSockets: 1 });
+    const [first, second] = await Promise.all([single(aRequest(port)), single(aRequest(port))]);
+    expect(first).toMatchObject({ result: 'answer' });
+    expect(second).toMatchObject({ result: 'unknown', trouble: true });
     expect(requests).toBe(2);
   });
 

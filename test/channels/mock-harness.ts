@@ -67,7 +67,7 @@ function rulesOf(
     case 'capture_and_drop':
       return one({ captureNow: true, answer: 'drop' });
     case 'hang':
-      return one({ delayBeforeAnswerMs: 2_000 });
+      return one({ delayBeforeAnswerMs: 600 });
     case 'http_500':
       return one({ answer: 'http', status: 500 });
     case 'http_429':
