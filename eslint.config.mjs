@@ -17,6 +17,9 @@ const FOLDERS = [
   'scripts',
 ];
 
+/** What describes a run to those who start it and talk to it: names, messages, start options. */
+const RUN_CONTRACT = ['ids', 'failures', 'messages', 'start-options'];
+
 /**
  * What each folder may import of ours (its own files always). A folder: all of it; a list of files:
  * these alone. `test`, `bench` and `scripts` may import anything.
@@ -28,10 +31,20 @@ const ALLOWED = {
   db: { values: { domain: true } },
   channels: { values: { domain: true } },
   activities: {
-    values: { db: true, channels: true, domain: true, workflows: ['ids', 'failures', 'messages'] },
+    values: {
+      db: true,
+      channels: true,
+      domain: true,
+      workflows: ['ids', 'failures', 'messages', 'start-options'],
+    },
   },
   api: {
-    values: { db: true, channels: true, domain: true, workflows: ['ids', 'messages', 'failures'] },
+    values: {
+      db: true,
+      channels: true,
+      domain: true,
+      workflows: ['ids', 'messages', 'failures', 'start-options'],
+    },
   },
   worker: {
     values: {

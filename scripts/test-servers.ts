@@ -1,3 +1,6 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { bundleWorkflowCode } from '@temporalio/worker';
 import { migrate } from '../db/migrate';
 import { startPostgres } from './servers/postgres';
 import { createDatabase } from './servers/stack';
@@ -11,6 +14,8 @@ export interface TestServers {
   templateDatabase: string;
   temporalAddress: string;
   temporalNamespace: string;
+  /** The workflows' code, bundled once for every worker of the run. */
+  workflowBundle: string;
 }
 
 /**
@@ -20,20 +25,36 @@ export interface TestServers {
 async function main(): Promise<void> {
   // Several runs may share the server that DATABASE_URL names.
   const templateDatabase = `template_${process.pid}_${Date.now().toString(36)}`;
-  const [database, temporal] = await Promise.all([
+  const [database, temporal, workflowBundle] = await Promise.all([
     startDatabase(templateDatabase),
     startTemporal({}),
+    bundleWorkflows(),
   ]);
   const servers: TestServers = {
     databaseUrl: database.url,
     templateDatabase,
     temporalAddress: temporal.address,
     temporalNamespace: temporal.namespace,
+    workflowBundle,
   };
   const over = new Promise((resolve) => process.stdin.once('end', resolve).resume());
   console.log(JSON.stringify(servers));
   await over;
   await Promise.all([database.end(), temporal.end()]);
+  rmSync(workflowBundle, { force: true });
+}
+
+/** One bundle, named by this process, so that two runs at once do not share one file. */
+async function bundleWorkflows(): Promise<string> {
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: require.resolve('../workflows/index.ts'),
+    logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} },
+  });
+  const folder = path.join(__dirname, '..', '.cache');
+  mkdirSync(folder, { recursive: true });
+  const file = path.join(folder, `workflow-bundle-${process.pid}.js`);
+  writeFileSync(file, code);
+  return file;
 }
 
 async function startDatabase(

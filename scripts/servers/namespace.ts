@@ -1,23 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import type { Connection } from '@temporalio/client';
 import { Client, isGrpcServiceError } from '@temporalio/client';
-import type { SearchAttributePair } from '@temporalio/common';
-import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
+import { TypedSearchAttributes } from '@temporalio/common';
+import {
+  CHANNEL,
+  MERCHANT_ID,
+  NEEDS_REVIEW,
+  ORDER_ID,
+  PAYMENT_STATUS,
+} from '../../workflows/search-attributes';
 import { GiveUp, waitFor } from './wait';
 
-/** What an operator can search runs by in Temporal Web, with the server's type of each. */
-export const SEARCH_ATTRIBUTES = {
-  OrderId: 'Keyword',
-  MerchantId: 'Keyword',
-  PaymentStatus: 'Keyword',
-  Channel: 'Keyword',
-  NeedsReview: 'Bool',
+/**
+ * The types that our attributes have: how the CLI spells them, and their number in
+ * `temporal.api.enums.v1.IndexedValueType`.
+ */
+const SERVER_TYPES = {
+  KEYWORD: { name: 'Keyword', number: 2 },
+  BOOL: { name: 'Bool', number: 5 },
 } as const;
 
-type AttributeName = keyof typeof SEARCH_ATTRIBUTES;
-
-/** Numbers of `temporal.api.enums.v1.IndexedValueType`. */
-const INDEXED_VALUE_TYPE = { Keyword: 2, Bool: 5 } as const;
+/** What an operator can search runs by in Temporal Web: name and the server's type of each. */
+export const SEARCH_ATTRIBUTES = [ORDER_ID, MERCHANT_ID, PAYMENT_STATUS, CHANNEL, NEEDS_REVIEW].map(
+  ({ name, type }) => ({ name, type: SERVER_TYPES[type] }),
+);
 
 /** gRPC status codes. */
 const NOT_FOUND = 5;
@@ -62,7 +68,7 @@ export async function ensureNamespace(connection: Connection, namespace: string)
 export async function registerSearchAttributes(
   connection: Connection,
   namespace: string,
-): Promise<{ registered: AttributeName[] }> {
+): Promise<{ registered: string[] }> {
   // A namespace made a moment ago is not found yet by every part of the server.
   const registered = await waitFor(
     `namespace ${namespace} to take search attributes`,
@@ -79,18 +85,16 @@ export async function registerSearchAttributes(
   return { registered };
 }
 
-async function addMissingAttributes(
-  connection: Connection,
-  namespace: string,
-): Promise<AttributeName[]> {
+async function addMissingAttributes(connection: Connection, namespace: string): Promise<string[]> {
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const missing: AttributeName[] = [];
-  for (const [name, type] of Object.entries(SEARCH_ATTRIBUTES)) {
+  const missing: typeof SEARCH_ATTRIBUTES = [];
+  for (const attribute of SEARCH_ATTRIBUTES) {
+    const { name, type } = attribute;
     const existing = customAttributes[name];
-    if (existing === undefined) missing.push(name as AttributeName);
-    else if (Number(existing) !== INDEXED_VALUE_TYPE[type]) {
+    if (existing === undefined) missing.push(attribute);
+    else if (Number(existing) !== type.number) {
       throw new GiveUp(
-        `search attribute ${name} of namespace ${namespace} must be ${type}; it has type number ${Number(existing)}`,
+        `search attribute ${name} of namespace ${namespace} must be ${type.name}; it has type number ${Number(existing)}`,
       );
     }
   }
@@ -98,16 +102,14 @@ async function addMissingAttributes(
     try {
       await connection.operatorService.addSearchAttributes({
         namespace,
-        searchAttributes: Object.fromEntries(
-          missing.map((name) => [name, INDEXED_VALUE_TYPE[SEARCH_ATTRIBUTES[name]]]),
-        ),
+        searchAttributes: Object.fromEntries(missing.map(({ name, type }) => [name, type.number])),
       });
     } catch (error) {
       // Another process registers them at this moment: the start tried afterwards tells.
       if (!isGrpcServiceError(error) || Number(error.code) !== ALREADY_EXISTS) throw error;
     }
   }
-  return missing;
+  return missing.map(({ name }) => name);
 }
 
 /** Starts a run that nobody will carry out, with every attribute, and removes it again. */
@@ -117,7 +119,13 @@ async function canStartWithAttributes(connection: Connection, namespace: string)
     workflowId: `search-attribute-check-${randomUUID()}`,
     taskQueue: 'search-attribute-check',
     workflowExecutionTimeout: '1 minute',
-    typedSearchAttributes: new TypedSearchAttributes(everyAttribute()),
+    typedSearchAttributes: new TypedSearchAttributes([
+      { key: ORDER_ID, value: 'check' },
+      { key: MERCHANT_ID, value: 'check' },
+      { key: PAYMENT_STATUS, value: 'check' },
+      { key: CHANNEL, value: 'check' },
+      { key: NEEDS_REVIEW, value: false },
+    ]),
   });
   await handle.terminate('the search attributes are usable');
   await connection.workflowService.deleteWorkflowExecution({
@@ -125,12 +133,4 @@ async function canStartWithAttributes(connection: Connection, namespace: string)
     workflowExecution: { workflowId: handle.workflowId },
   });
   return true;
-}
-
-function everyAttribute(): SearchAttributePair[] {
-  return Object.entries(SEARCH_ATTRIBUTES).map(([name, type]) =>
-    type === 'Bool'
-      ? { key: defineSearchAttributeKey(name, 'BOOL'), value: false }
-      : { key: defineSearchAttributeKey(name, 'KEYWORD'), value: 'check' },
-  );
 }

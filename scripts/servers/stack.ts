@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { migrate } from '../../db/migrate';
+import { TASK_QUEUE } from '../../workflows/ids';
 import type { Demo } from '../seed';
 import { demoEnvironment, readOrMakeDemo, seedDemo } from '../seed';
 import { claimFolder } from './leftover';
@@ -106,7 +107,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       databaseUrl: database.databaseUrl,
       temporalAddress: temporal.address,
       temporalNamespace: temporal.namespace,
-      taskQueue: process.env['TEMPORAL_TASK_QUEUE'] ?? 'payments',
+      taskQueue: process.env['TEMPORAL_TASK_QUEUE'] ?? TASK_QUEUE,
       logFolder,
       env: demoEnvironment(demo),
     };

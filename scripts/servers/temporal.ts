@@ -161,7 +161,7 @@ function serverArguments(given: {
   options: TemporalOptions;
 }): string[] {
   const { port, uiPort, namespace, database, options } = given;
-  const attributes = options.withoutSearchAttributes ? [] : Object.entries(SEARCH_ATTRIBUTES);
+  const attributes = options.withoutSearchAttributes ? [] : SEARCH_ATTRIBUTES;
   return [
     ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port)],
     ...(uiPort === undefined
@@ -176,7 +176,7 @@ function serverArguments(given: {
           ...['--db-filename', database],
           ...['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL'],
         ]),
-    ...attributes.flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
+    ...attributes.flatMap(({ name, type }) => ['--search-attribute', `${name}=${type.name}`]),
     ...Object.entries(options.dynamicConfig ?? {}).flatMap(([key, value]) => [
       '--dynamic-config-value',
       `${key}=${JSON.stringify(value)}`,
