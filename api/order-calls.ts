@@ -68,10 +68,13 @@ export function createOrderCalls({
     const running = shared.get(name) as Promise<Asked<Answer>> | undefined;
     if (running) return running;
     const abort = new AbortController();
+    const deadline = Date.now() + askWithinMs;
     const asked = raceTimer(
       inTurn(workflowId, abort.signal, () =>
-        client.withAbortSignal(abort.signal, () =>
-          updateWithStart(order, update, updateId, input, abort.signal),
+        client.withDeadline(deadline, () =>
+          client.withAbortSignal(abort.signal, () =>
+            updateWithStart(order, update, updateId, input, abort.signal),
+          ),
         ),
       ),
       askWithinMs,
@@ -222,12 +225,21 @@ async function raceTimer<T>(
   }
 }
 
+/** Rejects in time, also while the SDK is still busy connecting and does not hear the abort. */
 async function within(ms: number, client: Client, fn: () => Promise<void>): Promise<void> {
   const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), ms);
+  const timer = new AbortController();
+  const late = delay(ms, undefined, { signal: timer.signal }).then(() => {
+    abort.abort();
+    throw new Error(`no answer from Temporal within ${ms} ms`);
+  });
+  // The deadline ends the SDK's own retries; the abort ends a call that is under way.
+  const call = client.withDeadline(Date.now() + ms, () => client.withAbortSignal(abort.signal, fn));
+  call.catch(() => undefined);
+  late.catch(() => undefined);
   try {
-    await client.withAbortSignal(abort.signal, fn);
+    await Promise.race([call, late]);
   } finally {
-    clearTimeout(timer);
+    timer.abort();
   }
 }
