@@ -44,7 +44,8 @@ export function claimFolder(folder: string): { release(): void } {
   return { release: () => rmSync(file, { force: true }) };
 }
 
-function commandLine(pid: number): string {
+/** The command line of a process; empty when there is no such process. */
+export function commandLine(pid: number): string {
   try {
     if (process.platform === 'linux') {
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
