@@ -1,7 +1,8 @@
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { overdueOrders } from '../db/work';
 import { readOrder } from '../db/rows';
 import type { OrderRef } from '../domain/orders';
-import { orderOfWorkflowId } from '../workflows/ids';
+import { orderOfWorkflowId, orderWorkflowId } from '../workflows/ids';
 import { nudgeSignal } from '../workflows/messages';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
 import type { ActivityDeps } from './deps';
@@ -56,6 +57,16 @@ export function createSweepSteps(deps: ActivityDeps) {
     return (rowCount ?? 0) > 0;
   }
 
+  async function hasOpenRun(ref: OrderRef): Promise<boolean> {
+    try {
+      const run = await deps.client.workflow.getHandle(orderWorkflowId(ref)).describe();
+      return run.status.name === 'RUNNING';
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
+      throw error;
+    }
+  }
+
   return {
     async sweepOrders(input: { pastDueMs: number; lookBackMs: number }): Promise<SweepResult> {
       const overdue = await overdueOrders(deps.pool, {
@@ -64,7 +75,7 @@ export function createSweepSteps(deps: ActivityDeps) {
       });
       const ended = [];
       for (const ref of await endedRuns(input.lookBackMs)) {
-        if (await hasWork(ref)) ended.push(ref);
+        if ((await hasWork(ref)) && !(await hasOpenRun(ref))) ended.push(ref);
       }
       let nudged = 0;
       for (const ref of [...overdue, ...ended]) if (await nudge(ref)) nudged++;

@@ -3,21 +3,13 @@ import type { OrderRef, PayRecord } from '../domain/orders';
 import type { PayOutcome } from '../domain/outcomes';
 import type { CloseReason } from '../domain/states';
 import { applyChanges, touchOrder } from './changes';
+import type { PayParams } from './merchant-requests';
 import { deriveNumber } from './numbers';
 import { recordEvent } from './order-events';
 import type { OrderState } from './rows';
 import { lockOrderState } from './rows';
 import type { Client, Pool } from './transaction';
 import { withTransaction } from './transaction';
-
-/** What the merchant asked under a request number, as the API stored it. */
-export interface PayRequestParams {
-  channel: string;
-  method?: string | null;
-  return_url?: string | null;
-  client_ip?: string | null;
-  payer?: Record<string, string> | null;
-}
 
 /** `wait`: another attempt is on its way out; ask again once it is. */
 export type OpenAttemptResult = PayOutcome | { outcome: 'wait'; payRecordId: number };
@@ -78,7 +70,7 @@ function served(record: PayRecord, opened: boolean): PayOutcome {
 
 async function readPayRequest(client: Client, ref: OrderRef, requestNo: string) {
   const { rows } = await client.query<{
-    params: PayRequestParams;
+    params: PayParams;
     payRecordId: number | null;
     channelEnabled: boolean;
     now: string;
@@ -119,7 +111,7 @@ async function insertPayRecord(
   client: Client,
   { order }: OrderState,
   requestNo: string,
-  params: PayRequestParams,
+  params: PayParams,
   { numberSecret }: { numberSecret: string },
 ): Promise<PayRecord> {
   for (let counter = 0; counter < COLLISIONS_MAX; counter++) {
@@ -144,8 +136,8 @@ async function insertPayRecord(
         order.amountMinor,
         order.currency,
         params.method ?? null,
-        params.return_url ?? null,
-        params.client_ip ?? null,
+        params.returnUrl ?? null,
+        params.clientIp ?? null,
         params.payer ? JSON.stringify(params.payer) : null,
       ],
     );

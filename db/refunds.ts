@@ -93,7 +93,7 @@ async function readRefundRequest(client: Client, ref: OrderRef, refundNo: string
     refundsEnabled: boolean;
     now: string;
   }>(
-    `select (q.params->>'amount')::bigint as "amountMinor", coalesce(q.params->>'reason', '') as reason,
+    `select (q.params->>'amountMinor')::bigint as "amountMinor", coalesce(q.params->>'reason', '') as reason,
        now() as now,
        coalesce((select ch.refund_enabled from captures c join channels ch using (channel)
          where c.merchant_id = q.merchant_id and c.order_id = q.order_id and c.settles), true)

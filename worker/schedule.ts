@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
-import { SWEEP_SCHEDULE_ID, SWEEP_WORKFLOW_ID } from '../workflows/ids';
+import { sweepScheduleId } from '../workflows/ids';
 import type { SweepInput } from '../workflows/sweep';
 
 /** Runs that ended by force are looked for this many sweeps back, so that a late sweep misses none. */
@@ -14,6 +14,7 @@ export async function ensureSweepSchedule(
   client: Client,
   input: { taskQueue: string; everyMs: number; pastDueMs: number },
 ): Promise<void> {
+  const scheduleId = sweepScheduleId(input.taskQueue);
   const sweepInput: SweepInput = {
     pastDueMs: input.pastDueMs,
     lookBackMs: Math.max(120_000, LOOK_BACK_SWEEPS * input.everyMs),
@@ -22,7 +23,7 @@ export async function ensureSweepSchedule(
   const action = {
     type: 'startWorkflow',
     workflowType: 'sweep',
-    workflowId: SWEEP_WORKFLOW_ID,
+    workflowId: scheduleId,
     taskQueue: input.taskQueue,
     args: [sweepInput],
     workflowRunTimeout: '5m',
@@ -31,10 +32,10 @@ export async function ensureSweepSchedule(
   // A sweep that hangs must not make later ones disappear: the newest one is let in.
   const policies = { overlap: ScheduleOverlapPolicy.CANCEL_OTHER, catchupWindow: '1m' } as const;
   try {
-    await client.schedule.create({ scheduleId: SWEEP_SCHEDULE_ID, spec, action, policies });
+    await client.schedule.create({ scheduleId, spec, action, policies });
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    const handle = client.schedule.getHandle(SWEEP_SCHEDULE_ID);
+    const handle = client.schedule.getHandle(scheduleId);
     await handle.update((existing) => ({ ...existing, spec, action, policies }));
   }
 }

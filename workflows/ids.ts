@@ -5,8 +5,11 @@
 import type { OrderRef } from '../domain/orders';
 
 export const TASK_QUEUE = 'payments';
-export const SWEEP_SCHEDULE_ID = 'sweep';
-export const SWEEP_WORKFLOW_ID = 'sweep';
+
+/** One sweep per task queue, that is per deployment; also the id of the workflow it starts. */
+export function sweepScheduleId(taskQueue: string): string {
+  return `sweep:${taskQueue}`;
+}
 
 export function orderWorkflowId({ merchantId, orderId }: OrderRef): string {
   return `order:${merchantId}:${orderId}`;

@@ -1,0 +1,63 @@
+import { Saga } from '../support/saga';
+
+describe('a plain order on real servers', () => {
+  let saga: Saga;
+  beforeAll(async () => {
+    saga = await Saga.start();
+  });
+  afterAll(() => saga?.stop());
+
+  it.each(['mock-a', 'mock-b'])('is paid once by callback at %s and told once', async (channel) => {
+    const orderId = await saga.createOrder();
+    const answer = await saga.pay(orderId, 'K1', { channel });
+    expect(answer).toMatchObject({ status: 201 });
+    const outTradeNo = await saga.outTradeNo(orderId);
+    await saga.mock.approve(outTradeNo);
+    await saga.untilOrder(orderId, 'paid');
+    await saga.untilSettled(orderId);
+    expect(await saga.captures(orderId)).toMatchObject([{ amount_minor: 10_000, settles: true }]);
+    expect(await saga.moves(orderId)).toEqual(['null>created', 'created>paying', 'paying>paid']);
+    expect(saga.merchant.effects(orderId, 'order.paid')).toHaveLength(1);
+    await saga.handle(orderId).result();
+      description.historyLength,
+      description.raw.workflowExecutionInfo?.stateTransitionCount?.toString(),
+    );
+  });
+
+  it('is paid by polling when no callback comes', async () => {
+    await saga.mock
+      .addFault({ match: { operation: 'callback' }, do: { drop: true } })
+      ;
+    const orderId = await saga.createOrder();
+    await saga.pay(orderId);
+    await saga.mock.approve(await saga.outTradeNo(orderId));
+    await saga.untilOrder(orderId, 'paid');
+    await saga.mock.clearFaults();
+  });
+
+  it('is refunded in two parts under two numbers', async () => {
+    const { orderId } = await saga.paidOrder();
+    expect((await saga.refund(orderId, 'R1', 3_000)).status).toBe(201);
+    expect((await saga.refund(orderId, 'R1', 3_000)).status).toBe(200);
+    expect((await saga.refund(orderId, 'R2')).status).toBe(201);
+    await saga.untilRefund(orderId, 'R1', 'succeeded');
+    await saga.untilRefund(orderId, 'R2', 'succeeded');
+    await saga.untilSettled(orderId);
+    expect((await saga.order(orderId)).refund_status).toBe('full');
+  });
+
+  it('is cancelled at the channel too', async () => {
+    const orderId = await saga.createOrder();
+    await saga.pay(orderId);
+    const answer = await saga.cancel(orderId);
+    expect(answer.status).toBe(200);
+    expect((await saga.order(orderId)).status).toBe('closed');
+  });
+
+  it('closes by itself at its deadline', async () => {
+    const orderId = await saga.createOrder({ expires_in: 2 });
+    await saga.pay(orderId);
+    await saga.untilOrder(orderId, 'closed');
+    expect((await saga.order(orderId)).status_reason).toBe('expired');
+  });
+});
