@@ -8,6 +8,7 @@ import { createMetrics } from './metrics';
 import type { ApiMetrics } from './metrics';
 import { describeRest, describeRoute, DOCUMENT_HEAD } from './openapi';
 import { createOrderCalls } from './order-calls';
+import { Outstanding } from './outstanding';
 import { Problem } from './problems';
 import { readReadiness } from './readiness';
 import { handle } from './route';
@@ -22,6 +23,8 @@ export interface Api {
   metrics: ApiMetrics;
   /** Lets long polls go, before the server stops. */
   close(): void;
+  /** Calls to Temporal that go on though nobody waits for them any more. */
+  outstanding: Outstanding;
 }
 
 const UNAVAILABLE_RETRY_MS = 2_000;
@@ -31,7 +34,9 @@ export function createApp(deps: ApiDeps): Api {
   const app = new OpenAPIHono();
   const metrics = createMetrics(deps.pool);
   const versions = new VersionWatch(deps.pool);
+  const outstanding = new Outstanding();
   const calls = createOrderCalls({
+    outstanding,
     client: deps.client,
     taskQueue: deps.taskQueue,
     askWithinMs: deps.limits.askWithinMs,
@@ -55,7 +60,7 @@ export function createApp(deps: ApiDeps): Api {
   );
   app.get('/healthz', (c) => c.json({ ok: true }));
   app.get('/readyz', async (c) => {
-    const readiness = await readReadiness(deps.client, deps.pool, deps.taskQueue);
+    const readiness = await readReadiness(deps.client, deps.pool, deps.taskQueue, outstanding);
     return c.json(readiness, readiness.ok ? 200 : 503);
   });
   app.get('/metrics', async (c) =>
@@ -63,7 +68,7 @@ export function createApp(deps: ApiDeps): Api {
   );
   app.get('/openapi.json', (c) => c.json(app.getOpenAPI31Document(DOCUMENT_HEAD)));
   app.get('/docs', swaggerUI({ url: '/openapi.json' }));
-  return { app, routes, metrics, close: () => versions.close() };
+  return { app, routes, metrics, close: () => versions.close(), outstanding };
 }
 
 /** One place turns whatever was thrown into an answer; what nobody foresaw is logged. */

@@ -19,6 +19,7 @@ import {
 } from '../workflows/messages';
 import type { CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
+import type { Outstanding } from './outstanding';
 import type { OrderToStart } from '../workflows/start-options';
 
 /** What became of asking an order's run: its answer, or nothing that can be known now. */
@@ -39,6 +40,7 @@ export interface OrderCallsOptions {
   taskQueue: string;
   /** Our own timer: the SDK's deadlines overshoot and cannot tell busy from down. */
   askWithinMs: number;
+  outstanding: Outstanding;
 }
 
 /** Races with a closing run are over in a moment; a run that loses that often is not well. */
@@ -52,6 +54,7 @@ export function createOrderCalls({
   client,
   taskQueue,
   askWithinMs,
+  outstanding,
 }: OrderCallsOptions): OrderCalls {
   const shared = new Map<string, Promise<Asked<unknown>>>();
   const turns = new Map<string, Promise<unknown>>();
@@ -71,9 +74,11 @@ export function createOrderCalls({
     const deadline = Date.now() + askWithinMs;
     const asked = raceTimer(
       inTurn(workflowId, abort.signal, () =>
-        client.withDeadline(deadline, () =>
-          client.withAbortSignal(abort.signal, () =>
-            updateWithStart(order, update, updateId, input, abort.signal),
+        outstanding.track(
+          client.withDeadline(deadline, () =>
+            client.withAbortSignal(abort.signal, () =>
+              updateWithStart(order, update, updateId, input, abort.signal),
+            ),
           ),
         ),
       ),
@@ -151,11 +156,11 @@ export function createOrderCalls({
         { refundNo },
       ),
     start: (order, withinMs) =>
-      within(withinMs, client, async () => {
+      within(withinMs, { client, outstanding }, async () => {
         await client.workflow.start(ORDER_WORKFLOW_TYPE, orderStartOptions(order, taskQueue));
       }),
     ringDoorbell: (order, withinMs) =>
-      within(withinMs, client, async () => {
+      within(withinMs, { client, outstanding }, async () => {
         await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
           ...orderStartOptions(order, taskQueue),
           signal: channelNewsSignal,
@@ -226,7 +231,11 @@ async function raceTimer<T>(
 }
 
 /** Rejects in time, also while the SDK is still busy connecting and does not hear the abort. */
-async function within(ms: number, client: Client, fn: () => Promise<void>): Promise<void> {
+async function within(
+  ms: number,
+  { client, outstanding }: Pick<OrderCallsOptions, 'client' | 'outstanding'>,
+  fn: () => Promise<void>,
+): Promise<void> {
   const abort = new AbortController();
   const timer = new AbortController();
   const late = delay(ms, undefined, { signal: timer.signal }).then(() => {
@@ -234,7 +243,9 @@ async function within(ms: number, client: Client, fn: () => Promise<void>): Prom
     throw new Error(`no answer from Temporal within ${ms} ms`);
   });
   // The deadline ends the SDK's own retries; the abort ends a call that is under way.
-  const call = client.withDeadline(Date.now() + ms, () => client.withAbortSignal(abort.signal, fn));
+  const call = outstanding.track(
+    client.withDeadline(Date.now() + ms, () => client.withAbortSignal(abort.signal, fn)),
+  );
   call.catch(() => undefined);
   late.catch(() => undefined);
   try {

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Queryable } from '../db/transaction';
+import type { Outstanding } from './outstanding';
 
 export interface PartReport {
   ok: boolean;
@@ -19,17 +20,20 @@ export async function readReadiness(
   client: Client,
   pool: Queryable,
   taskQueue: string,
+  outstanding: Outstanding,
 ): Promise<Readiness> {
   const [database, temporal, workers] = await Promise.all([
     report(async () => {
       await pool.query('select 1');
     }),
     report(async () => {
-      await client.withDeadline(Date.now() + ASK_WITHIN_MS, () =>
-        client.workflowService.getSystemInfo({}),
+      await outstanding.track(
+        client.withDeadline(Date.now() + ASK_WITHIN_MS, () =>
+          client.workflowService.getSystemInfo({}),
+        ),
       );
     }),
-    report(() => countPollers(client, taskQueue)),
+    report(() => outstanding.track(countPollers(client, taskQueue))),
   ]);
   return { ok: database.ok && temporal.ok && workers.ok, parts: { database, temporal, workers } };
 }

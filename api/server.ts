@@ -19,6 +19,7 @@ export interface RunningApi {
 
 /** Longer than our own timer around an order's run, so that no answer is cut off. */
 const DRAIN_MS = 15_000;
+const LINGER_MS = 2_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 const CONNECTION_TIMEOUT_MS = 3_000;
 
@@ -75,10 +76,12 @@ export async function startApi(
       const closed = once(server, 'close');
       server.close();
       server.closeIdleConnections();
-      await Promise.race([closed, delay(DRAIN_MS)]);
+      await Promise.race([closed, delay(DRAIN_MS, undefined, { ref: false })]);
       server.closeAllConnections();
       await pool.end();
-      await connection.close();
+      await Promise.race([api.outstanding.settled(), delay(LINGER_MS, undefined, { ref: false })]);
+      // With Temporal away calls may outlast that; the process's end takes their connection with it.
+      if (api.outstanding.size === 0) await connection.close();
       log.info('the API has stopped');
     },
   };

@@ -36,7 +36,7 @@ export interface Asking {
   key?: string | null;
   body?: unknown;
   /** Sent as it is, instead of body. */
-  raw?: BodyInit;
+  raw?: string | Uint8Array<ArrayBuffer>;
   headers?: Record<string, string>;
 }
 
@@ -157,6 +157,7 @@ export async function startApiHarness(
     },
     async close() {
       api.close();
+      await api.outstanding.settled();
       await pool.end();
       await connection.close();
       await database.drop();

@@ -153,7 +153,7 @@ describe('long poll', () => {
   test('answers as soon as the order changes', async () => {
     const { order_id } = await create();
     const startedAt = performance.now();
-    const asked = api.ask('GET', `/v1/orders/${order_id}?wait=20s`);
+    const asked = api.ask('GET', `/v1/orders/${order_id}?wait=20s&version=1`);
     await api.pool.query(
       `update orders set status = 'paying', version = version + 1 where order_id = $1`,
       [order_id],
