@@ -190,6 +190,7 @@ describe('any sequence of facts', () => {
         } catch (error) {
           throw new Error(
             `seed ${seed}: ${[...story, JSON.stringify(fact), String(error)].join('\n')}`,
+            { cause: error },
           );
         }
         story.push(told);
