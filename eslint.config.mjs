@@ -35,7 +35,7 @@ const ALLOWED = {
       db: true,
       channels: true,
       domain: true,
-      workflows: ['ids', 'failures', 'messages', 'start-options'],
+      workflows: RUN_CONTRACT,
     },
   },
   api: {
@@ -43,7 +43,7 @@ const ALLOWED = {
       db: true,
       channels: true,
       domain: true,
-      workflows: ['ids', 'messages', 'failures', 'start-options'],
+      workflows: RUN_CONTRACT,
     },
   },
   worker: {
