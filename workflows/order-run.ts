@@ -65,12 +65,15 @@ export function isDue(run: OrderRun, dueInMs: number | null | undefined): boolea
 export function wakeInMs(run: OrderRun, refundOverdueMs: number): number | null {
   const { order } = run;
   if (!order) return null;
-  const dues = [
-    order.deadlineInMs,
-    run.call === null ? (order.attempt?.dueInMs ?? null) : null,
-    order.news?.dueInMs ?? null,
-    ...order.refunds.map((refund) => Math.max(0, refund.dueInMs) + refundOverdueMs),
-  ].filter((due) => due !== null);
+  // A call in flight ends within its own limit and the loop goes on then: no timer of ours beside it.
+  const others = run.call
+    ? []
+    : [
+        order.deadlineInMs,
+        order.attempt?.dueInMs ?? null,
+        ...order.refunds.map((refund) => Math.max(0, refund.dueInMs) + refundOverdueMs),
+      ];
+  const dues = [order.news?.dueInMs ?? null, ...others].filter((due) => due !== null);
   if (dues.length === 0) return null;
   return Math.max(1, Math.min(...dues) - (Date.now() - run.asOfMs));
 }
