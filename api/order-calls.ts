@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   isGrpcServiceError,
@@ -58,6 +59,9 @@ export function createOrderCalls({
 }: OrderCallsOptions): OrderCalls {
   const shared = new Map<string, Promise<Asked<unknown>>>();
   const turns = new Map<string, Promise<unknown>>();
+  // An update id replays its first outcome. With the process in it, a call that reaches another API
+  // at the same moment gets an answer of its own: only one of the two is told that it opened.
+  const ownMark = randomBytes(4).toString('hex');
 
   function ask<Answer, Input>(
     order: OrderToStart,
@@ -69,7 +73,7 @@ export function createOrderCalls({
     const workflowId = orderWorkflowId(order);
     const name = `${workflowId} ${what}`;
     const running = shared.get(name) as Promise<Asked<Answer>> | undefined;
-    if (running) return running;
+    if (running) return running.then(asRepeat);
     const abort = new AbortController();
     const deadline = Date.now() + askWithinMs;
     const asked = raceTimer(
@@ -120,7 +124,7 @@ export function createOrderCalls({
         const answer = await client.workflow.executeUpdateWithStart(update, {
           args: [input],
           // A closed run that is still retained would answer the same id from its memory.
-          updateId: repeat === 0 ? updateId() : `${updateId()}:${repeat}`,
+          updateId: [updateId(), ownMark, ...(repeat === 0 ? [] : [repeat])].join(':'),
           startWorkflowOperation: new WithStartWorkflowOperation(
             ORDER_WORKFLOW_TYPE,
             orderStartOptions(order, taskQueue),
@@ -168,6 +172,13 @@ export function createOrderCalls({
         });
       }),
   };
+}
+
+/** What a repeat is told: the same, except that it opened nothing. */
+function asRepeat<Answer>(asked: Asked<Answer>): Asked<Answer> {
+  const { answer } = asked as { answer?: unknown };
+  if (typeof answer !== 'object' || answer === null || !('opened' in answer)) return asked;
+  return { ...asked, answer: { ...answer, opened: false } } as Asked<Answer>;
 }
 
 /**

@@ -48,12 +48,8 @@ export async function receiveCallback(c: Context, deps: RouteDeps): Promise<Resp
   );
   logStored(deps, reading.fact, stored);
   if (stored.copies > 1) deps.metrics.duplicatesStopped.inc({ by: 'inbox' });
-  if (stored.ring && stored.ref) {
-    const { ref } = stored;
-    const ringing = failpoint('api:callback-committed').then(() => ring(deps, ref));
-    // With the failpoint set the channel must not be answered either: the process dies here.
-    if (process.env['FAILPOINT'] === 'api:callback-committed') await ringing;
-  }
+  await failpoint('api:callback-committed');
+  if (stored.ring && stored.ref) void ring(deps, stored.ref);
   const { status, contentType, body } = channel.acknowledgement;
   return new Response(body, { status, headers: { 'content-type': contentType } });
 }

@@ -63,6 +63,8 @@ export async function startApiHarness(
     policy?: Partial<ChannelPolicy>;
     temporalAddress?: string;
     taskQueue?: string;
+    /** Apps that share the work, as processes behind a load balancer would. */
+    apps?: number;
   } = {},
 ): Promise<ApiHarness> {
   const servers = testServers();
@@ -113,14 +115,18 @@ export async function startApiHarness(
     env: CHANNEL_ENV,
     refreshAfterMs: 200,
   });
-  const api = createApp({
-    pool,
-    client,
-    taskQueue,
-    channels,
-    log,
-    limits: { ...DEFAULT_LIMITS, ...said.limits },
-  });
+  const apps = Array.from({ length: said.apps ?? 1 }, () =>
+    createApp({
+      pool,
+      client,
+      taskQueue,
+      channels,
+      log,
+      limits: { ...DEFAULT_LIMITS, ...said.limits },
+    }),
+  );
+  const api = apps[0]!;
+  let asked = 0;
 
   return {
     api,
@@ -138,7 +144,8 @@ export async function startApiHarness(
     },
     async ask(method, path, { key: asKey = key, body, raw, headers } = {}) {
       const content = raw ?? (body === undefined ? undefined : JSON.stringify(body));
-      const response = await api.app.request(path, {
+      const { app } = apps[asked++ % apps.length]!;
+      const response = await app.request(path, {
         method,
         ...(content === undefined ? {} : { body: content }),
         headers: {
@@ -156,8 +163,10 @@ export async function startApiHarness(
       };
     },
     async close() {
-      api.close();
-      await api.outstanding.settled();
+      for (const one of apps) {
+        one.close();
+        await one.outstanding.settled();
+      }
       await pool.end();
       await connection.close();
       await database.drop();

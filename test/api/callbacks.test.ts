@@ -265,30 +265,20 @@ test('the fact, not the notice, is what is counted: another notice id is the sam
   expect(await inbox(outTradeNo)).toMatchObject([{ copies: 2 }, { copies: 1 }]);
 });
 
-test('with the database away a callback is answered 503 with Retry-After, so that it comes again', async () => {
-  const away = await startApiHarness();
+test('with the inbox held up a callback is answered 503 with Retry-After, so that it comes again', async () => {
+  const { outTradeNo, channelTradeNo } = await aPendingAttempt();
+  const holder = await api.pool.connect();
   try {
-    expect((await away.ask('GET', '/v1/orders')).status).toBe(200);
-    // The channel is known already; only the rows cannot be written any more.
-    const { rawBody, headers } = writeMockCallback(ACCOUNTS['mock-a'], aCallbackOrder());
-    const send = () =>
-      away.ask('POST', '/callbacks/mock-a', {
-        key: null,
-        raw: new Uint8Array(rawBody),
-        headers: headers as Record<string, string>,
-      });
-    expect((await send()).status).toBe(200);
-    const refuse = jest
-      .spyOn(away.pool, 'connect')
-      .mockImplementation(() =>
-        Promise.reject(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })),
-      );
-    const answer = await send();
+    await holder.query('begin');
+    await holder.query('lock table channel_callbacks in exclusive mode');
+    const answer = await deliver('mock-a', { outTradeNo, channelTradeNo });
     expect([answer.status, answer.body.code]).toEqual([503, 'unavailable']);
     expect(answer.headers.get('retry-after')).toBe('2');
-    refuse.mockRestore();
-    expect((await send()).status).toBe(200);
   } finally {
-    await away.close();
+    await holder.query('rollback');
+    holder.release();
   }
+  expect(await inbox(outTradeNo)).toEqual([]);
+  expect((await deliver('mock-a', { outTradeNo, channelTradeNo })).status).toBe(200);
+  expect(await inbox(outTradeNo)).toMatchObject([{ status: 'stored', copies: 1 }]);
 });

@@ -1,3 +1,4 @@
+import { aNewOrder, startApiHarness } from './api-harness';
 import type { Saga } from './saga-harness';
 import { startSaga } from './saga-harness';
 
@@ -28,7 +29,7 @@ test('a payment is opened 201 with what the payer does next, and its repeat find
   expect([again.status, again.body.out_trade_no]).toEqual([200, first.body.out_trade_no]);
   const joined = await pay(orderId, { request_no: 'k-2' });
   expect([joined.status, joined.body.out_trade_no]).toEqual([200, first.body.out_trade_no]);
-  expect((await saga.booksOf(orderId)).creates).toBe(1);
+  expect((await saga.booksOf(orderId)).trades).toBe(1);
 });
 
 test('the Idempotency-Key names the attempt when the body gives no number', async () => {
@@ -55,8 +56,8 @@ test('B65: one number with other content is refused, whichever way it is given',
   // Another operation is another scope: the key means nothing there yet.
   const refund = await saga.post(`/v1/orders/${orderId}/refunds`, { refund_no: 'r-1' }, headers);
   expect([refund.status, refund.body.code]).toEqual([422, 'nothing_captured']);
-  expect((await saga.booksOf(orderId)).creates).toBe(1);
-  expect((await saga.booksOf(other)).creates).toBe(0);
+  expect((await saga.booksOf(orderId)).trades).toBe(1);
+  expect((await saga.booksOf(other)).trades).toBe(0);
 });
 
 test('a paid order answers every pay request with the payment, without asking its run', async () => {
@@ -73,6 +74,43 @@ test('a paid order answers every pay request with the payment, without asking it
   );
   expect(rows).toHaveLength(0);
   expect((await saga.booksOf(orderId)).captured).toBe(10_000);
+});
+
+test('B70: when the Idempotency-Key is long forgotten the number still finds the payment', async () => {
+  const orderId = await saga.anOrder();
+  const headers = { 'idempotency-key': 'k-paid' };
+  await pay(orderId, {}, headers);
+  await saga.payAndSettle(orderId);
+  await saga.pool.query(`update idempotency_keys set expires_at = now() - interval '33 days'`);
+  const answer = await pay(orderId, {}, headers);
+  expect([answer.status, answer.body.status]).toEqual([200, 'paid']);
+  expect((await saga.booksOf(orderId)).captured).toBe(10_000);
+});
+
+test('with Temporal away a pay request is 503 with Retry-After, and may be repeated when it is back', async () => {
+  const away = await startApiHarness({
+    temporalAddress: '127.0.0.1:1',
+    limits: { askWithinMs: 500, startWithinMs: 100 },
+  });
+  try {
+    const order = aNewOrder();
+    await away.ask('POST', '/v1/orders', { body: order });
+    for (const [path, body] of [
+      ['payments', { channel: 'mock-a', request_no: 'k-1' }],
+      ['cancel', {}],
+    ] as const) {
+      const startedAt = performance.now();
+      const answer = await away.ask('POST', `/v1/orders/${order.order_id}/${path}`, { body });
+      expect([answer.status, answer.body.code]).toEqual([503, 'outcome_unknown']);
+      expect(answer.headers.get('retry-after')).toBe('2');
+      expect(performance.now() - startedAt).toBeLessThan(2_000);
+    }
+    // The request is on record: the run that is started later can serve it, and so can a repeat.
+    const { rows } = await away.pool.query('select request_no from merchant_requests');
+    expect(rows).toEqual([{ request_no: 'k-1' }]);
+  } finally {
+    await away.close();
+  }
 });
 
 test('a closed order refuses, and the refusal binds no number', async () => {
@@ -119,7 +157,7 @@ test('B67: fifty at once while the channel takes its time: one attempt, no 5xx',
   for (const answer of answers) expect([200, 201, 202, 409]).toContain(answer.status);
   const numbers = answers.map(({ body }) => body.out_trade_no).filter(Boolean);
   expect(new Set(numbers).size).toBe(1);
-  expect((await saga.booksOf(orderId)).creates).toBe(1);
+  expect((await saga.booksOf(orderId)).trades).toBe(1);
 });
 
 describe('cancel', () => {

@@ -28,7 +28,7 @@ export interface Saga extends ApiHarness {
   /** Pays as the payer would, and waits until the order says so. */
   payAndSettle(orderId: string): Promise<Answer>;
   /** Money the channel took, and gave back, for all attempts of the order. Minor units. */
-  booksOf(orderId: string): Promise<{ captured: number; refunded: number; creates: number }>;
+  booksOf(orderId: string): Promise<{ captured: number; refunded: number; trades: number }>;
 }
 
 /** API, worker and mock channel on real servers, each of its own. */
@@ -45,6 +45,7 @@ export async function startSaga(
   const taskQueue = `saga-${randomUUID()}`;
   const api = await startApiHarness({
     taskQueue,
+    apps: 2,
     gatewayUrls: { 'mock-a': mock.a, 'mock-b': mock.b },
     policy: { ...QUICK, ...said.policy },
     limits: said.limits ?? {},
@@ -100,13 +101,12 @@ export async function startSaga(
         [api.merchantId, orderId],
       );
       const numbers = new Set(rows.map((row) => row.out_trade_no));
-      const books = { captured: 0, refunded: 0, creates: 0 };
+      const books = { captured: 0, refunded: 0, trades: 0 };
       for (const entry of await control.books()) {
-        const record = entry as { type: string; outTradeNo?: string; amountMinor?: number };
-        if (!record.outTradeNo || !numbers.has(record.outTradeNo)) continue;
-        if (record.type === 'captured') books.captured += record.amountMinor ?? 0;
-        if (record.type === 'refund_executed') books.refunded += record.amountMinor ?? 0;
-        if (record.type === 'created') books.creates += 1;
+        if (!('outTradeNo' in entry) || !numbers.has(entry.outTradeNo ?? '')) continue;
+        if (entry.type === 'captured') books.captured += entry.amountMinor;
+        if (entry.type === 'refund_executed') books.refunded += entry.amountMinor;
+        if (entry.type === 'trade_created') books.trades += 1;
       }
       return books;
     },

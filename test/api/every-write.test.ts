@@ -1,0 +1,194 @@
+import { aCallbackOrder, writeMockCallback } from '../channels/mock-callback-writer';
+import type { Answer } from './api-harness';
+import { ACCOUNTS, aNewOrder } from './api-harness';
+import type { Saga } from './saga-harness';
+import { startSaga } from './saga-harness';
+
+/**
+ * "Called twice, called in parallel: still right?" asked of every write there is. The list of writes
+ * is the app's own; a write that has no plan here fails the first test. Two apps share the work.
+ */
+interface Prepared {
+  send(headers?: Record<string, string>): Promise<Answer>;
+  /** Looks until the effect is there; then how often it is there. Exactly one is right. */
+  effects(): Promise<Record<string, number>>;
+}
+
+let saga: Saga;
+let clicks = 0;
+beforeAll(async () => {
+  saga = await startSaga();
+}, 120_000);
+afterAll(() => saga.close());
+
+const plans: Record<string, () => Promise<Prepared>> = {
+  'POST /v1/orders': async () => {
+    const body = aNewOrder();
+    return {
+      send: (headers) => saga.post('/v1/orders', body, headers),
+      effects: async () => ({
+        orders: await count('orders', body.order_id),
+        creations: await count('order_events', body.order_id, `cause = 'created'`),
+      }),
+    };
+  },
+  'POST /v1/orders/:order_id/payments': async () => {
+    const orderId = await saga.anOrder();
+    const body = { channel: 'mock-a', request_no: 'k-1' };
+    return {
+      send: (headers) => saga.post(`/v1/orders/${orderId}/payments`, body, headers),
+      effects: async () => ({
+        records: await count('pay_records', orderId),
+        trades: (await saga.booksOf(orderId)).trades,
+      }),
+    };
+  },
+  'POST /v1/orders/:order_id/cancel': async () => {
+    const orderId = await saga.anOrder();
+    await saga.post(`/v1/orders/${orderId}/payments`, { channel: 'mock-a', request_no: 'k-1' });
+    return {
+      send: (headers) => saga.post(`/v1/orders/${orderId}/cancel`, {}, headers),
+      effects: async () => {
+        await until(async () => (await statusOf(orderId)) === 'closed');
+        return {
+          closings: await count(
+            'order_events',
+            orderId,
+            `subject = 'order' and to_status = 'closed'`,
+          ),
+          told: await count('notifications', orderId, `event_type = 'order.closed'`),
+        };
+      },
+    };
+  },
+  'POST /v1/orders/:order_id/refunds': async () => {
+    const orderId = await saga.anOrder();
+    await saga.payAndSettle(orderId);
+    const body = { refund_no: 'R1', amount: 3_000 };
+    return {
+      send: (headers) => saga.post(`/v1/orders/${orderId}/refunds`, body, headers),
+      effects: async () => {
+        await until(async () => (await count('refunds', orderId, `status = 'succeeded'`)) > 0);
+        return {
+          refunds: await count('refunds', orderId),
+          executed: (await saga.booksOf(orderId)).refunded / 3_000,
+        };
+      },
+    };
+  },
+  'POST /callbacks/:channel': async () => {
+    const orderId = await saga.anOrder();
+    const paying = await saga.post(`/v1/orders/${orderId}/payments`, {
+      channel: 'mock-a',
+      request_no: 'k-1',
+    });
+    const outTradeNo: string = paying.body.out_trade_no;
+    await saga.control.approve({ outTradeNo, dialect: 'mock-a' });
+    const captured = (await saga.control.books()).find(
+      (entry) => entry.type === 'captured' && entry.outTradeNo === outTradeNo,
+    );
+    if (captured?.type !== 'captured') throw new Error('the channel captured nothing');
+    const { rawBody, headers } = writeMockCallback(
+      ACCOUNTS['mock-a'],
+      aCallbackOrder({ outTradeNo, channelTradeNo: captured.channelTradeNo }),
+    );
+    return {
+      send: () =>
+        saga.ask('POST', '/callbacks/mock-a', {
+          key: null,
+          raw: new Uint8Array(rawBody),
+          headers: headers as Record<string, string>,
+        }),
+      effects: async () => {
+        await until(async () => (await statusOf(orderId)) === 'paid');
+        return {
+          captures: await count('captures', orderId),
+          payments: await count(
+            'order_events',
+            orderId,
+            `subject = 'order' and to_status = 'paid'`,
+          ),
+          told: await count('notifications', orderId, `event_type = 'order.paid'`),
+          stored: await count('channel_callbacks', orderId),
+        };
+      },
+    };
+  },
+};
+
+async function count(table: string, orderId: string, where = 'true'): Promise<number> {
+  const { rows } = await saga.pool.query<{ count: number }>(
+    `select count(*) from ${table} where merchant_id = $1 and order_id = $2 and ${where}`,
+    [saga.merchantId, orderId],
+  );
+  return rows[0]!.count;
+}
+
+async function statusOf(orderId: string): Promise<string> {
+  return (await saga.ask('GET', `/v1/orders/${orderId}`)).body.status;
+}
+
+async function until(isThere: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!(await isThere())) {
+    if (Date.now() > deadline) throw new Error('it does not come about in 20 s');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function expectOneEffect(effects: Record<string, number>): void {
+  expect(effects).toEqual(Object.fromEntries(Object.keys(effects).map((name) => [name, 1])));
+}
+
+test('every write the app knows has a plan here, and every plan a write', () => {
+  const writes = saga.api.app.routes
+    .filter(({ method }) => !['GET', 'HEAD', 'OPTIONS'].includes(method))
+    .map(({ method, path }) => `${method} ${path}`);
+  expect([...new Set(writes)].sort()).toEqual(Object.keys(plans).sort());
+  const table = saga.api.routes.filter(({ method }) => method !== 'get');
+  // The rest of the app's writes is the inbox.
+  expect(table).toHaveLength(Object.keys(plans).length - 1);
+});
+
+describe.each(Object.keys(plans))('%s', (name) => {
+  const kinds: [string, () => Record<string, string> | undefined][] = [
+    ['under its business number', () => undefined],
+    ['under an Idempotency-Key', () => ({ 'idempotency-key': `click-${++clicks}` })],
+  ];
+
+  test.each(kinds)('sent twice %s has one effect', async (_kind, makeHeaders) => {
+    const headers = makeHeaders();
+    const { send, effects } = await plans[name]!();
+    const [first, second] = [await send(headers), await send(headers)];
+    for (const { status } of [first, second]) expect([200, 201, 202]).toContain(status);
+    expectOneEffect(await effects());
+    const late = await send(headers);
+    expect(late.status).toBe(200);
+    expectOneEffect(await effects());
+  });
+
+  test.each(kinds)(
+    'sent 20 times at once %s has one effect and no 5xx',
+    async (_kind, makeHeaders) => {
+      const headers = makeHeaders();
+      const { send, effects } = await plans[name]!();
+      const answers = await Promise.all(Array.from({ length: 20 }, () => send(headers)));
+      for (const { status } of answers) expect([200, 201, 202, 409]).toContain(status);
+      expect(answers.some(({ status }) => status < 300)).toBe(true);
+      expectOneEffect(await effects());
+    },
+  );
+});
+
+test('20 attempts under 20 numbers at once join one', async () => {
+  const orderId = await saga.anOrder();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      saga.post(`/v1/orders/${orderId}/payments`, { channel: 'mock-a', request_no: `k-${i}` }),
+    ),
+  );
+  for (const { status } of answers) expect([200, 201, 202, 409]).toContain(status);
+  const numbers = answers.map(({ body }) => body.out_trade_no).filter(Boolean);
+  expect(new Set(numbers).size).toBe(1);
+  expect((await saga.booksOf(orderId)).trades).toBe(1);
+});
