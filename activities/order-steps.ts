@@ -47,11 +47,11 @@ export function createOrderSteps(deps: ActivityDeps) {
     /** Settles what one call to the channel brought. */
     async settleAnswer(
       input: OrderRef & { payRecordId: number; call: ChannelCall; answer: PaymentAnswer },
-    ): Promise<{ order: OrderProgress }> {
+    ): Promise<{ ask: number[]; order: OrderProgress }> {
       await failpoint('settle:before');
-      await applyPaymentAnswer(pool, input, input, await settlementDeps(deps));
+      const { ask } = await applyPaymentAnswer(pool, input, input, await settlementDeps(deps));
       await failpoint('settle:after');
-      return { order: await progressOf(input) };
+      return { ask, order: await progressOf(input) };
     },
 
     /** Settles every stored callback; `ask` are records to query before their callbacks count. */

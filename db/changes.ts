@@ -1,6 +1,6 @@
 import type { ChannelFact } from '../domain/channel-facts';
 import type { OrderRef } from '../domain/orders';
-import type { Change, Settlement } from '../domain/settlement';
+import type { Change, Settlement } from '../domain/verdicts';
 import { openCase } from './cases';
 import { insertNotification } from './notifications';
 import { deriveNumber } from './numbers';
@@ -194,7 +194,7 @@ async function applyChange(
       );
       return;
     case 'insert_external_refund': {
-      await client.query(
+      const inserted = await client.query(
         `insert into refunds (merchant_id, order_id, refund_no, capture_id, channel, out_refund_no,
            amount_minor, currency, origin, status, channel_refund_no, finished_at)
          values ($1::text, $2::text, 'external:' || $5::text, $3::bigint, $4::text, $5::text,
@@ -211,6 +211,7 @@ async function applyChange(
           change.channelRefundNo,
         ],
       );
+      if (inserted.rowCount !== 1) return;
       await client.query(
         `update captures set refunded_minor = refunded_minor + $2::bigint where capture_id = $1::bigint`,
         [change.captureId, change.amountMinor],

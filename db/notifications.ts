@@ -1,5 +1,5 @@
 import type { OrderRef } from '../domain/orders';
-import type { NotificationEvent } from '../domain/settlement';
+import type { NotificationEvent } from '../domain/verdicts';
 import type { Queryable } from './transaction';
 
 /**

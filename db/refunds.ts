@@ -4,7 +4,7 @@ import type { ChannelPolicy } from '../domain/channel-policy';
 import { jittered, rung } from '../domain/ladders';
 import type { Capture, OrderRef, Refund } from '../domain/orders';
 import type { RefundOutcome } from '../domain/outcomes';
-import { decideRefund, nextRefundCall, surplusStillStands } from '../domain/refunds';
+import { decideRefund, nextRefundCall, refundStillStands } from '../domain/refunds';
 import { OPEN_REFUND } from '../domain/states';
 import type { RefundState } from '../domain/states';
 import { openCase } from './cases';
@@ -204,8 +204,8 @@ export interface RefundToSend extends Refund {
 /**
  * Marks that the refund may now reach the channel, before it does, and returns what to send. Undefined
  * when it must not be sent now: it is no longer open, an earlier send has an outcome nobody has asked
- * about, the channel wants more time between two refunds of one capture, or what made an automatic
- * refund right no longer holds (then it is held, with a case).
+ * about, the channel wants more time between two refunds of one capture, or its capture
+ * no longer stands as it did when the refund was promised (then it is held, with a case).
  */
 export async function beginRefundSubmit(
   pool: Pool,
@@ -221,7 +221,7 @@ export async function beginRefundSubmit(
     if (!state || !refund || !capture || !record || !OPEN_REFUND.includes(refund.status)) {
       return undefined;
     }
-    if (refund.sends === 0 && !surplusStillStands(state.order, state.captures, refund)) {
+    if (refund.sends === 0 && !refundStillStands(state.order, state.captures, refund)) {
       await holdRefund(client, ref, refund);
       return undefined;
     }
@@ -259,7 +259,7 @@ export async function beginRefundSubmit(
 
 async function holdRefund(client: Client, ref: OrderRef, refund: Refund): Promise<void> {
   await client.query(
-    `update refunds set status = 'abnormal', status_reason = 'surplus_in_doubt', updated_at = now()
+    `update refunds set status = 'abnormal', status_reason = 'refund_in_doubt', updated_at = now()
      where refund_id = $1::bigint and status = 'created'`,
     [refund.refundId],
   );
@@ -268,17 +268,17 @@ async function holdRefund(client: Client, ref: OrderRef, refund: Refund): Promis
     subjectId: refund.refundId,
     from: 'created',
     to: 'abnormal',
-    cause: 'surplus_in_doubt',
+    cause: 'refund_in_doubt',
     actor: 'system',
   });
   await openCase(client, ref, {
-    kind: 'surplus_in_doubt',
-    summary: `refund ${refund.refundNo} is held: what made its capture surplus no longer stands`,
+    kind: 'refund_in_doubt',
+    summary: `refund ${refund.refundNo} is held: its capture no longer stands as it did when the refund was promised`,
     channel: refund.channel,
     subjectNo: refund.outRefundNo,
     evidence: { amount_minor: refund.amountMinor },
   });
-  await touchOrder(client, ref, { verdict: 'surplus_in_doubt', actor: 'system' });
+  await touchOrder(client, ref, { verdict: 'refund_in_doubt', actor: 'system' });
 }
 
 /** Keeps the channel's spacing between two refunds of one capture: due again when it has passed. */

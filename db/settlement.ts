@@ -5,7 +5,7 @@ import type { ChannelPolicy } from '../domain/channel-policy';
 import { jittered, rung } from '../domain/ladders';
 import type { ChannelCall, OrderRef, PayRecord } from '../domain/orders';
 import { settle } from '../domain/settlement';
-import type { Settlement } from '../domain/settlement';
+import type { Settlement } from '../domain/verdicts';
 import { applyChanges } from './changes';
 import { openCase } from './cases';
 import type { PolicyOf } from './progress';
@@ -164,14 +164,14 @@ export async function applyPaymentAnswer(
   ref: OrderRef,
   input: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer },
   deps: SettlementDeps,
-): Promise<void> {
+): Promise<{ ask: number[] }> {
   const { answer } = input;
-  if (answer.outcome === 'not_sent') return;
-  await retryOnTakenTradeNo(() =>
+  if (answer.outcome === 'not_sent') return { ask: [] };
+  return retryOnTakenTradeNo(() =>
     withTransaction(pool, async (client) => {
       const state = await lockOrderState(client, ref);
       const record = state?.records.find((r) => r.payRecordId === input.payRecordId);
-      if (!state || !record) return;
+      if (!state || !record) return { ask: [] };
       const policy = deps.policyOf(record.channel);
       const now = await databaseNow(client);
       const fact = answeredFact(answer, input.call, record, now);
@@ -183,8 +183,14 @@ export async function applyPaymentAnswer(
       await noteCall(client, record, input.call, answer, fact, policy);
       const after = await lockOrderState(client, ref);
       const still = after?.records.find((r) => r.payRecordId === input.payRecordId);
-      if (!after || !still || !liveAttempt([still])) return;
+      if (!after || !still) return { ask: [] };
+      if (!liveAttempt([still])) {
+        // A close or a refused re-send that contradicts a paid record: the channel is asked once.
+        const mustAsk = settlement?.next === 'query' && input.call !== 'query';
+        return { ask: mustAsk ? [record.payRecordId] : [] };
+      }
       await scheduleNextCall(client, after, still, { ...input, settlement, policy, now });
+      return { ask: [] };
     }),
   );
 }
@@ -267,14 +273,14 @@ async function scheduleNextCall(
   const closing = isClosing(state.order, record);
   const definite = answer.outcome === 'answered' || answer.outcome === 'refused';
   const atOnce =
-    input.settlement?.next === 'query' ||
+    (input.settlement?.next === 'query' && input.call !== 'query') ||
     (answer.outcome === 'refused' && answer.alreadyKnown) ||
     (closing &&
       definite &&
       record.polls < CLOSING_ROUND_CALLS &&
       record.lastFactState !== 'not_found');
   if (atOnce) await dueNow(client, record);
-  if (!closing && isUseless(record, policy)) {
+  if (!closing && isUseless(record, policy, now)) {
     await client.query(
       `update pay_records set close_requested_at = now(), close_reason = 'no_pay_parameters', polls = 0,
          next_due_at = now()

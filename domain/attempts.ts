@@ -131,12 +131,13 @@ function lacksParameters(record: PayRecord): boolean {
 
 /**
  * Whether an attempt is to be given up: the channel has it, will not hand out its parameters, and
- * every send allowed has been made. It is closed at the channel so that the payer can try anew.
+ * every send allowed has been made (or the channel no longer keeps the number, so that none may be).
+ * It is closed at the channel so that the payer can try anew.
  */
-export function isUseless(record: PayRecord, policy: ChannelPolicy): boolean {
+export function isUseless(record: PayRecord, policy: ChannelPolicy, now: string): boolean {
   return (
     lacksParameters(record) &&
-    record.sends >= policy.maxSends &&
+    (record.sends >= policy.maxSends || !mayResend(record, policy, now)) &&
     record.lastCall === 'query' &&
     record.lastFactState === 'pending'
   );

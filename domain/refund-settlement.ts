@@ -3,8 +3,8 @@ import type { RefundFact } from './channel-facts';
 import type { Capture, Refund } from './orders';
 import { OPEN_REFUND } from './states';
 import type { RefundState } from './states';
-import { misdirected, NO_EFFECT } from './settlement';
-import type { Change, Settlement, SettlementState } from './settlement';
+import { misdirected, NO_EFFECT } from './verdicts';
+import type { Change, Settlement, SettlementState } from './verdicts';
 
 export function settleRefundFact(state: SettlementState, fact: RefundFact): Settlement {
   const refund = state.refunds.find((r) => r.outRefundNo === fact.outRefundNo);

@@ -75,17 +75,20 @@ export function nextRefundCall(
 }
 
 /**
- * Whether an automatic refund may still go out: what made its capture surplus must still be so.
- * Checked again under the lock right before the first send.
+ * Whether a refund that was promised may still go out, checked again under the lock right before its
+ * first send: its capture must still hold the money, and what made an automatic refund right must
+ * still be so. A chargeback in between would otherwise pay the same money back twice.
  */
-export function surplusStillStands(
+export function refundStillStands(
   order: Order,
   captures: readonly Capture[],
   refund: Refund,
 ): boolean {
-  if (refund.origin !== 'surplus') return true;
   const capture = captures.find((c) => c.captureId === refund.captureId);
   if (!capture || capture.status !== 'captured') return false;
+  const owed = capture.reservedMinor + capture.refundedMinor + capture.reversedMinor;
+  if (owed > capture.amountMinor) return false;
+  if (refund.origin !== 'surplus') return true;
   if (capture.kind === 'surplus_late') return order.status === 'closed' || order.status === 'paid';
   return order.status === 'paid' && captures.some((c) => c.settles && c.status === 'captured');
 }

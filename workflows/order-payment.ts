@@ -79,12 +79,13 @@ async function settleFinishedCall(run: OrderRun): Promise<void> {
   const finished = run.call;
   if (!finished?.answer) return;
   const { payRecordId, call, answer } = finished;
-  const { order } = await step(
+  const { ask, order } = await step(
     'settleAnswer',
     { ...run.ref, payRecordId, call, answer },
     `settle the answer to ${call}: ${answer.outcome === 'answered' ? answer.fact.state : answer.outcome}`,
   );
   run.call = null;
+  askAbout(run, ask);
   take(run, order);
 }
 
@@ -97,9 +98,14 @@ async function settleStoredCallbacks(run: OrderRun): Promise<void> {
     run.ref,
     'settle what channels told',
   );
-  for (const payRecordId of ask) if (!run.asks.includes(payRecordId)) run.asks.push(payRecordId);
+  askAbout(run, ask);
   take(run, order);
   for (const refundNo of nudgeRefunds) await tellRefund(run.ref, refundNo);
+}
+
+/** Records to query before what was said of them counts. */
+function askAbout(run: OrderRun, payRecordIds: readonly number[]): void {
+  for (const id of payRecordIds) if (!run.asks.includes(id)) run.asks.push(id);
 }
 
 /** Somebody nudged, or a refund's child is overdue: load the order afresh. */

@@ -179,10 +179,10 @@ create table refunds (
   order_id identifier not null,
   -- The merchant's number; the system's own are auto:<capture_id>, a form no merchant can choose.
   refund_no text not null
-    check (refund_no ~ '^([A-Za-z0-9][A-Za-z0-9_.-]{0,63}|(auto|external):[A-Za-z0-9]{1,64})$'),
+    check (refund_no ~ '^([A-Za-z0-9][A-Za-z0-9_.-]{0,63}|auto:[0-9]{1,19}|external:.{1,128})$'),
   capture_id bigint not null references captures,
   channel identifier not null references channels,
-  out_refund_no text not null unique check (out_refund_no ~ '^[A-Za-z0-9]{1,64}$'),
+  out_refund_no text not null,
   amount_minor amount_minor not null,
   currency currency_code not null,
   reason text not null default '',
@@ -206,6 +206,10 @@ create table refunds (
   updated_at timestamptz not null default now(),
   finished_at timestamptz,
   unique (merchant_id, order_id, refund_no),
+  unique (channel, out_refund_no),
+  -- Ours are letters and digits; one that we never made (`external`) is whatever the channel says.
+  check (out_refund_no ~ '^[A-Za-z0-9]{1,32}$'
+    or (origin = 'external' and char_length(out_refund_no) between 1 and 128)),
   foreign key (merchant_id, order_id) references orders
 );
 create index refunds_by_capture on refunds (capture_id);
@@ -401,6 +405,23 @@ end $$;
 create trigger orders_close_needs_no_live_attempt before update of status on orders
   for each row execute function refuse_close_while_live();
 
+-- And an attempt may open only while its order takes money.
+create function refuse_attempt_of_final_order() returns trigger language plpgsql as $$
+begin
+  if not exists (
+    select from orders o
+    where o.merchant_id = new.merchant_id and o.order_id = new.order_id
+      and o.status in ('created', 'paying') and o.close_requested_at is null
+  ) then
+    raise exception 'order %/% takes no money', new.merchant_id, new.order_id
+      using errcode = 'check_violation', constraint = 'pay_records_need_open_order';
+  end if;
+  return new;
+end $$;
+create trigger pay_records_need_open_order before insert on pay_records
+  for each row when (new.status in ('created', 'submitting', 'pending'))
+  execute function refuse_attempt_of_final_order();
+
 -- Promises are checked: a reservation may only grow inside what is left. Facts are never refused:
 -- refunded and reversed sums may grow past the capture (a case tells), so this is no plain CHECK.
 create function refuse_over_reservation() returns trigger language plpgsql as $$
@@ -422,6 +443,8 @@ begin
 end $$;
 create trigger order_events_append_only before update or delete on order_events
   for each row execute function refuse_change();
+create trigger order_events_never_truncated before truncate on order_events
+  for each statement execute function refuse_change();
 
 -- ---------------------------------------------------------------------------------------------
 -- What still has to be done, one row per reason. The end of a run, the sweep, the checker and

@@ -143,7 +143,7 @@ describe('what may exist once', () => {
     ]);
     expect(await refusal(() => insertRefund(client, capture, { out_refund_no: 'X' }))).toEqual([
       UNIQUE,
-      'refunds_out_refund_no_key',
+      'refunds_channel_out_refund_no_key',
     ]);
     const other = await insertCapture(
       client,

@@ -184,7 +184,12 @@ describe('B13: an attempt is given up', () => {
   });
 
   it('when a query says it exists, unpaid, and every send allowed has been made', () => {
-    expect(isUseless(useless, aPolicy())).toBe(true);
+    expect(isUseless(useless, aPolicy(), NOW)).toBe(true);
+  });
+
+  it('when the channel no longer keeps the number, so that it may not be sent again', () => {
+    const forgotten = { ...useless, sends: 1, firstSentAt: '2020-01-01T00:00:00.000Z' };
+    expect(isUseless(forgotten, aPolicy(), NOW)).toBe(true);
   });
 
   it.each([
@@ -195,7 +200,7 @@ describe('B13: an attempt is given up', () => {
     ["the last word is a send's", { lastCall: 'submit' as const }],
     ['the channel has not confirmed it', { status: 'submitting' as const }],
   ])('but not while %s', (_, said) => {
-    expect(isUseless({ ...useless, ...said }, aPolicy())).toBe(false);
+    expect(isUseless({ ...useless, ...said }, aPolicy(), NOW)).toBe(false);
   });
 
   it('goes send → query → send … → query → given up, then query → close → query', () => {
@@ -211,7 +216,7 @@ describe('B13: an attempt is given up', () => {
     });
     for (let second = 0; second < 12; second += 1) {
       const now = at(`12:05:${String(second).padStart(2, '0')}`);
-      if (isUseless(record, aPolicy()))
+      if (isUseless(record, aPolicy(), now))
         record = { ...record, closeRequestedAt: record.closeRequestedAt ?? now };
       const call = nextCall(anOrder(), record, aPolicy(), now);
       calls.push(call);

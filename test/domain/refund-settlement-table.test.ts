@@ -2,7 +2,7 @@
 import type { LearntFrom, RefundFact, RefundFactState } from '../../domain/channel-facts';
 import type { Refund } from '../../domain/orders';
 import { settle } from '../../domain/settlement';
-import type { Verdict } from '../../domain/settlement';
+import type { Verdict } from '../../domain/verdicts';
 import type { RefundState } from '../../domain/states';
 import { mayMove } from '../../domain/states';
 import { aCapture, aContext, aPaidState, aRefund, aRefundFact } from '../support/builders';

@@ -2,7 +2,7 @@
 import type { LearntFrom, RefundFact, RefundFactState } from '../../domain/channel-facts';
 import type { Refund } from '../../domain/orders';
 import { settle } from '../../domain/settlement';
-import type { Change } from '../../domain/settlement';
+import type { Change } from '../../domain/verdicts';
 import type { RefundState } from '../../domain/states';
 import {
   aCapture,

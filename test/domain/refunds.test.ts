@@ -1,6 +1,6 @@
 import type { Refund } from '../../domain/orders';
 import { refundableMinor } from '../../domain/orders';
-import { decideRefund, nextRefundCall, surplusStillStands } from '../../domain/refunds';
+import { decideRefund, nextRefundCall, refundStillStands } from '../../domain/refunds';
 import { aCapture, anOrder, aPolicy, aRefund, at, NOW } from '../support/builders';
 
 type Question = Parameters<typeof decideRefund>[0];
@@ -275,15 +275,19 @@ describe('an automatic refund goes out', () => {
     ],
     ['not of a capture that is not there', paid, [settling], false],
   ])('%s', (_, order, captures, goes) => {
-    expect(surplusStillStands(order, captures, refund)).toBe(goes);
+    expect(refundStillStands(order, captures, refund)).toBe(goes);
   });
 
   it.each(['merchant', 'operator', 'fulfilment'] as const)(
-    'without this check when a %s asked for it',
+    'of a %s whatever the order became, while its capture holds the money',
     (origin) => {
-      expect(surplusStillStands(anOrder({ status: 'review' }), [], { ...refund, origin })).toBe(
-        true,
-      );
+      const asked = aRefund({ captureId: 1, origin, amountMinor: 3_000 });
+      const review = anOrder({ status: 'review' });
+      const holding = aCapture({ captureId: 1, reservedMinor: 3_000 });
+      expect(refundStillStands(review, [holding], asked)).toBe(true);
+      const chargedBack = { ...holding, reversedMinor: 8_000 };
+      expect(refundStillStands(review, [chargedBack], asked)).toBe(false);
+      expect(refundStillStands(review, [{ ...holding, status: 'reversed' }], asked)).toBe(false);
     },
   );
 });

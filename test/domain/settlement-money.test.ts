@@ -1,6 +1,6 @@
 /** What facts about money change, row by row of the verdict table, with the figures. */
 import type { PaymentFact } from '../../domain/channel-facts';
-import type { SettlementContext, SettlementState } from '../../domain/settlement';
+import type { SettlementContext, SettlementState } from '../../domain/verdicts';
 import { settle } from '../../domain/settlement';
 import {
   aCapture,

@@ -1,6 +1,6 @@
 /** News without money: what changes nothing, what contradicts, how an attempt ends. */
 import type { PaymentFact } from '../../domain/channel-facts';
-import type { SettlementContext, SettlementState } from '../../domain/settlement';
+import type { SettlementContext, SettlementState } from '../../domain/verdicts';
 import { settle } from '../../domain/settlement';
 import {
   aCapture,

@@ -1,7 +1,7 @@
 /** Facts in any order, again and again: what must be so after every single one. */
 import type { ChannelFact, LearntFrom, PaymentFact } from '../../domain/channel-facts';
 import { refundableMinor } from '../../domain/orders';
-import type { Verdict } from '../../domain/settlement';
+import type { Verdict } from '../../domain/verdicts';
 import { BooksInMemory } from '../support/books-in-memory';
 import { aPaymentFact, aPayRecord, aRefundFact, NOW } from '../support/builders';
 

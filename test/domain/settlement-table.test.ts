@@ -5,7 +5,7 @@
 import type { LearntFrom, PaymentFactState } from '../../domain/channel-facts';
 import type { Capture, Order, PayRecord } from '../../domain/orders';
 import { settle } from '../../domain/settlement';
-import type { Change, Settlement, Verdict } from '../../domain/settlement';
+import type { Change, Settlement, Verdict } from '../../domain/verdicts';
 import type { OrderStatus, PayRecordStatus } from '../../domain/states';
 import { mayMove } from '../../domain/states';
 import { aCapture, aContext, anOrder, aPaymentFact, aPayRecord } from '../support/builders';

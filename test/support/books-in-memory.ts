@@ -7,7 +7,7 @@ import type { ChannelFact } from '../../domain/channel-facts';
 import type { Capture, Order, PayRecord, Refund } from '../../domain/orders';
 import { refundableMinor } from '../../domain/orders';
 import { settle } from '../../domain/settlement';
-import type { Change, Settlement, SettlementContext } from '../../domain/settlement';
+import type { Change, Settlement, SettlementContext } from '../../domain/verdicts';
 import { mayMove } from '../../domain/states';
 import { aCapture, aContext, anOrder, aPayRecord, aRefund, NOW } from './builders';
 

@@ -6,7 +6,7 @@
 import type { PaymentFact, RefundFact } from '../../domain/channel-facts';
 import type { ChannelPolicy } from '../../domain/channel-policy';
 import type { Capture, Order, PayRecord, Refund } from '../../domain/orders';
-import type { SettlementContext, SettlementState } from '../../domain/settlement';
+import type { SettlementContext, SettlementState } from '../../domain/verdicts';
 
 /** An instant of the builders' day. */
 export function at(clock: string): string {
