@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { createChannelRegistry } from '../channels/registry';
 import { readChannelRows } from '../db/channels';
+import { deleteExpiredKeys } from '../db/idempotency-keys';
 import { createPool } from '../db/transaction';
 import { createApp } from './app';
 import type { ApiConfig } from './config';
@@ -20,6 +21,9 @@ export interface RunningApi {
 /** Longer than our own timer around an order's run, so that no answer is cut off. */
 const DRAIN_MS = 15_000;
 const LINGER_MS = 2_000;
+/** Together they keep up with 80 new keys a second, per process. */
+const FORGET_KEYS_EVERY_MS = 60_000;
+const FORGET_KEYS_MAX = 5_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 const CONNECTION_TIMEOUT_MS = 3_000;
 
@@ -37,7 +41,14 @@ export async function startApi(
     applicationName: 'payment-api',
     onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
   });
-  const connection = Connection.lazy(config.temporal.connectionOptions);
+  const connection = Connection.lazy({
+    ...config.temporal.connectionOptions,
+    // By default a server that was away for long is tried again only every two minutes.
+    channelArgs: {
+      'grpc.initial_reconnect_backoff_ms': 200,
+      'grpc.max_reconnect_backoff_ms': 2_000,
+    },
+  });
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const channels = createChannelRegistry({
     readRows: () => readChannelRows(pool),
@@ -58,6 +69,12 @@ export async function startApi(
     limits: config.limits,
   });
 
+  const forgetting = setInterval(() => {
+    deleteExpiredKeys(pool, FORGET_KEYS_MAX).catch((error: unknown) =>
+      log.warn({ err: error }, 'expired Idempotency-Keys are still there'),
+    );
+  }, FORGET_KEYS_EVERY_MS);
+
   const server = serve({
     fetch: api.app.fetch,
     hostname: config.host,
@@ -73,6 +90,7 @@ export async function startApi(
     url,
     async stop() {
       api.close();
+      clearInterval(forgetting);
       const closed = once(server, 'close');
       server.close();
       server.closeIdleConnections();
