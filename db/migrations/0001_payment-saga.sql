@@ -408,10 +408,10 @@ create trigger orders_close_needs_no_live_attempt before update of status on ord
 -- And an attempt may open only while its order takes money.
 create function refuse_attempt_of_final_order() returns trigger language plpgsql as $$
 begin
-  if not exists (
+  if exists (
     select from orders o
     where o.merchant_id = new.merchant_id and o.order_id = new.order_id
-      and o.status in ('created', 'paying') and o.close_requested_at is null
+      and (o.status not in ('created', 'paying') or o.close_requested_at is not null)
   ) then
     raise exception 'order %/% takes no money', new.merchant_id, new.order_id
       using errcode = 'check_violation', constraint = 'pay_records_need_open_order';

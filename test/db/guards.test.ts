@@ -213,12 +213,30 @@ describe('promises are checked, facts are never refused', () => {
   it('money may arrive on any attempt and any order', async () => {
     for (const status of ['created', 'submitting', 'pending', 'failed', 'closed'])
       for (const orderStatus of ['created', 'paying', 'paid', 'closed', 'review']) {
+        const isLive = ['created', 'submitting', 'pending'].includes(status);
+        if (isLive && !['created', 'paying'].includes(orderStatus)) continue;
         const order = await insertOrder(client, { status: orderStatus });
         const record = await insertPayRecord(client, order, { status });
         await set('pay_records', 'pay_record_id', record, `status = 'paid'`);
         await insertCapture(client, record, { settles: false, kind: 'held', amount_minor: 1 });
       }
   });
+});
+
+it.each(['paid', 'closed', 'review'])('no attempt opens on an order that is %s', async (status) => {
+  const order = await insertOrder(client, { status });
+  expect(await refusal(() => insertPayRecord(client, order, { status: 'created' }))).toEqual([
+    CHECK,
+    'pay_records_need_open_order',
+  ]);
+});
+
+it('no attempt opens on an order that is being closed', async () => {
+  const order = await insertOrder(client, { close_requested_at: new Date().toISOString() });
+  expect(await refusal(() => insertPayRecord(client, order, { status: 'created' }))).toEqual([
+    CHECK,
+    'pay_records_need_open_order',
+  ]);
 });
 
 describe('the history of an order', () => {
