@@ -15,9 +15,11 @@ import type { SettingsChange } from '../../mock-channel/control-types';
 import { startMockChannel } from '../../mock-channel/server';
 import type { MockChannel } from '../../mock-channel/server';
 import { readConfig as readWorkerConfig } from '../../worker/config';
+import type { JournalLine } from '../../scripts/books/journal';
 import { runWorker } from '../../worker/run';
 import type { RunningWorker } from '../../worker/run';
 import { orderWorkflowId } from '../../workflows/ids';
+import { FinalCheck } from './final-check';
 import { createTestDatabase } from './database';
 import { startMerchantServer } from './merchant-server';
 import type { MerchantServer } from './merchant-server';
@@ -53,17 +55,6 @@ export interface Answer {
   body: any;
 }
 
-/** One line of the client journal: what was asked, and what was answered. */
-export interface JournalLine {
-  at: string;
-  method: string;
-  path: string;
-  key: string | null;
-  request: unknown;
-  status: number | null;
-  answer: unknown;
-}
-
 /**
  * The whole saga on real servers, in this process: PostgreSQL (a database of its own), Temporal (a
  * task queue and a merchant of its own), the mock channel, APIs, workers and the merchant's server.
@@ -81,6 +72,10 @@ export class Saga {
   workers: RunningWorker[] = [];
   env: Record<string, string> = {};
   private mockServer!: MockChannel;
+  /** Proves the invariants at the end; a test says there what it breaks on purpose. */
+  readonly final = new FinalCheck(this);
+  private isWhole = false;
+  private outages = 0;
   private readonly ends: (() => Promise<unknown>)[] = [];
   private nextApi = 0;
   private orders = 0;
@@ -172,6 +167,7 @@ export class Saga {
     for (let i = 0; i < (options.apis ?? 1); i++) await this.startApi();
     for (let i = 0; i < (options.workers ?? 1); i++) await this.startWorker();
     await this.pointCallbacks();
+    this.isWhole = true;
   }
 
   /** Writes both channels' rows, FAST_POLICY overridden by `policy`. */
@@ -229,7 +225,30 @@ export class Saga {
     await this.mock.configure({ callbackUrls: { 'mock-a': to('mock-a'), 'mock-b': to('mock-b') } });
   }
 
+  /** Compares database, channel and Temporal with the invariants, as they stand now. */
+  checkBooks() {
+    return this.final.look();
+  }
+
+  /** While `run` runs a server is away on purpose: a 503 is then what callers should get. */
+  async outage<T>(run: () => Promise<T>): Promise<T> {
+    this.outages++;
+    try {
+      return await run();
+    } finally {
+      this.outages--;
+    }
+  }
+
+  /** Ends everything. @throws Error that names every invariant that does not hold at the end */
   async stop(): Promise<void> {
+    const broken = this.isWhole ? await this.final.check() : undefined;
+    this.isWhole = false;
+    await this.endAll();
+    if (broken) throw broken;
+  }
+
+  private async endAll(): Promise<void> {
     await this.stopWorkers().catch((error: unknown) => console.error(error));
     await Promise.all(this.apis.splice(0).map((api) => api.stop()));
     const schedule = this.client?.schedule.getHandle(`sweep:${this.taskQueue}`);
@@ -265,6 +284,10 @@ export class Saga {
       status: null,
       answer: null,
     };
+    const noteOutage = () => {
+      if (this.outages > 0) line.outage = true;
+    };
+    noteOutage();
     this.journal.push(line);
     const apiKey = options.apiKey === undefined ? this.apiKey : options.apiKey;
     const response = await fetch(api.url + path, {
@@ -286,6 +309,7 @@ export class Saga {
       headers: response.headers,
       body: json ? JSON.parse(text) : text,
     };
+    noteOutage();
     line.status = answer.status;
     line.answer = answer.body;
     return answer;
