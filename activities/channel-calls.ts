@@ -27,11 +27,11 @@ export function createChannelCalls(deps: ActivityDeps) {
   return {
     /** Sends the attempt to the channel, its number fixed and marked as sent beforehand. */
     async submitPayment(input: AttemptInput): Promise<PaymentAnswer> {
-      await failpoint('submit:before');
+      await failpoint('submit:before', input.orderId);
       const attempt = await beginSubmit(deps.pool, input, input.payRecordId);
       if (!attempt) return { outcome: 'not_sent' };
       const { channel } = await configuredChannel(deps, attempt.channel);
-      await failpoint('submit:marked');
+      await failpoint('submit:marked', input.orderId);
       const answer = await channel.createPayment({
         outTradeNo: attempt.outTradeNo,
         amountMinor: attempt.amountMinor,
@@ -44,7 +44,7 @@ export function createChannelCalls(deps: ActivityDeps) {
         payer: attempt.payer,
         signal: Context.current().cancellationSignal,
       });
-      await failpoint('submit:answered');
+      await failpoint('submit:answered', input.orderId);
       if (answer.payParameters) {
         await savePayParameters(deps.pool, input, input.payRecordId, answer.payParameters);
       }
@@ -67,12 +67,12 @@ export function createChannelCalls(deps: ActivityDeps) {
 
     /** Sends the refund to the channel under its one number, marked as sent beforehand. */
     async submitRefund(input: RefundInput): Promise<RefundAnswer> {
-      await failpoint('refund-submit:before');
+      await failpoint('refund-submit:before', input.orderId);
       const { policyOf } = await settlementDeps(deps);
       const refund = await beginRefundSubmit(deps.pool, input, input.refundNo, policyOf);
       if (!refund) return { outcome: 'not_sent' };
       const { channel } = await configuredChannel(deps, refund.channel);
-      await failpoint('refund-submit:marked');
+      await failpoint('refund-submit:marked', input.orderId);
       const answer = await channel.createRefund({
         outRefundNo: refund.outRefundNo,
         outTradeNo: refund.outTradeNo,
@@ -83,7 +83,7 @@ export function createChannelCalls(deps: ActivityDeps) {
         reason: refund.reason,
         signal: Context.current().cancellationSignal,
       });
-      await failpoint('refund-submit:answered');
+      await failpoint('refund-submit:answered', input.orderId);
       return compact(answer);
     },
 

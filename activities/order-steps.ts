@@ -38,9 +38,9 @@ export function createOrderSteps(deps: ActivityDeps) {
       answer: PayOutcome | { outcome: 'wait'; payRecordId: number };
       order: OrderProgress;
     }> {
-      await failpoint('insert:before');
+      await failpoint('insert:before', input.orderId);
       const answer = await openAttempt(pool, input, input.requestNo, deps);
-      await failpoint('insert:after');
+      await failpoint('insert:after', input.orderId);
       return { answer, order: await progressOf(input) };
     },
 
@@ -48,9 +48,9 @@ export function createOrderSteps(deps: ActivityDeps) {
     async settleAnswer(
       input: OrderRef & { payRecordId: number; call: ChannelCall; answer: PaymentAnswer },
     ): Promise<{ ask: number[]; order: OrderProgress }> {
-      await failpoint('settle:before');
+      await failpoint('settle:before', input.orderId);
       const { ask } = await applyPaymentAnswer(pool, input, input, await settlementDeps(deps));
-      await failpoint('settle:after');
+      await failpoint('settle:after', input.orderId);
       return { ask, order: await progressOf(input) };
     },
 
@@ -58,9 +58,9 @@ export function createOrderSteps(deps: ActivityDeps) {
     async settleNews(
       ref: OrderRef,
     ): Promise<{ ask: number[]; nudgeRefunds: string[]; order: OrderProgress }> {
-      await failpoint('settle:before');
+      await failpoint('settle-news:before', ref.orderId);
       const { ask, nudgeRefunds } = await settleNews(pool, ref, await settlementDeps(deps));
-      await failpoint('settle:after');
+      await failpoint('settle-news:after', ref.orderId);
       return { ask, nudgeRefunds, order: await progressOf(ref) };
     },
 

@@ -30,7 +30,9 @@ export function createRefundSteps(deps: ActivityDeps) {
       input: OrderRef & { refundNo: string },
     ): Promise<{ answer: RefundOutcome; order: OrderProgress }> {
       const settlement = await settlementDeps(deps);
+      await failpoint('refund-insert:before', input.orderId);
       const answer = await openRefund(deps.pool, input, input.refundNo, settlement);
+      await failpoint('refund-insert:after', input.orderId);
       const order = await readProgress(deps.pool, input, settlement.policyOf);
       if (!order) throw orderNotFound(input);
       return { answer, order };
@@ -42,9 +44,9 @@ export function createRefundSteps(deps: ActivityDeps) {
     async settleRefundAnswer(
       input: OrderRef & { refundNo: string; call: 'submit' | 'query'; answer: RefundAnswer },
     ): Promise<RefundProgress> {
-      await failpoint('refund-settle:before');
+      await failpoint('refund-settle:before', input.orderId);
       await applyRefundAnswer(deps.pool, input, input, await settlementDeps(deps));
-      await failpoint('refund-settle:after');
+      await failpoint('refund-settle:after', input.orderId);
       return refundProgress(input);
     },
 
