@@ -8,13 +8,15 @@ export interface FailingWrite {
   tries(): Promise<number>;
 }
 
+export type FailingTable = 'captures' | 'channel_callbacks' | 'order_events' | 'notifications';
+
 /**
  * Makes the first `times` inserts into `table` for one order fail with the SQLSTATE. They are counted
  * by a sequence, because what a sequence gave out is not taken back when the transaction is undone.
  */
 export async function failInserts(
   pool: Pool,
-  write: { table: 'captures' | 'channel_callbacks'; orderId: string; times: number; code: string },
+  write: { table: FailingTable; orderId: string; times: number; code: string },
 ): Promise<FailingWrite> {
   const name = `fail_${randomBytes(4).toString('hex')}`;
   const literal = pg.escapeLiteral;
