@@ -1,0 +1,25 @@
+/**
+ * `npm run bench -- <name> [--options]`: each prints a table and, as its last line, one JSON object.
+ */
+import { cost } from './cost';
+
+const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = { cost };
+
+async function main(): Promise<void> {
+  const [name, ...args] = process.argv.slice(2);
+  const bench = name === undefined ? undefined : BENCHES[name];
+  if (!bench) {
+    console.error(`usage: npm run bench -- <${Object.keys(BENCHES).join(' | ')}> [--orders N]`);
+    process.exit(2);
+  }
+  console.log(JSON.stringify(await bench(args)));
+}
+
+main().then(
+  // Native clients may keep the process alive after everything was given back.
+  () => process.exit(0),
+  (error: unknown) => {
+    console.error(error);
+    process.exit(1);
+  },
+);
