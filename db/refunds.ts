@@ -9,9 +9,9 @@ import { OPEN_REFUND } from '../domain/states';
 import type { RefundState } from '../domain/states';
 import { openCase } from './cases';
 import { touchOrder } from './changes';
-import { deriveNumber } from './numbers';
 import { recordEvent } from './order-events';
 import type { PolicyOf } from './progress';
+import { adoptPaidRefund, freeRefundNumber } from './refund-numbers';
 import { lockOrderState, readOrderState } from './rows';
 import type { OrderState } from './rows';
 import type { SettlementDeps } from './settlement';
@@ -47,6 +47,8 @@ export async function openRefund(
     const request = await readRefundRequest(client, ref, refundNo);
     if (!state || !request)
       return { outcome: 'refused', reason: 'request_unknown', refundableMinor: 0 };
+    const known = await adoptPaidRefund(client, state, refundNo, deps.numberSecret);
+    if (known) return { outcome: 'accepted', status: known, opened: false };
     const settling = state.captures.find((c) => c.settles);
     const decision = decideRefund({
       order: state.order,
@@ -106,6 +108,24 @@ async function readRefundRequest(client: Client, ref: OrderRef, refundNo: string
   return rows[0];
 }
 
+/**
+ * Reserves part of a capture; false when it does not fit. The sum is checked by the very statement
+ * that reserves, so two at once cannot both fit, whoever forgot a lock.
+ */
+export async function reserve(
+  client: Queryable,
+  captureId: number,
+  amountMinor: number,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update captures set reserved_minor = reserved_minor + $2::bigint
+     where capture_id = $1::bigint and status = 'captured'
+       and reserved_minor + refunded_minor + reversed_minor + $2::bigint <= amount_minor`,
+    [captureId, amountMinor],
+  );
+  return rowCount === 1;
+}
+
 async function reserveRefund(
   client: Client,
   ref: OrderRef,
@@ -115,14 +135,7 @@ async function reserveRefund(
   reason: string,
   deps: { numberSecret: string },
 ): Promise<RefundOutcome> {
-  // The sum is checked by the statement that reserves it: two at once cannot both fit.
-  const reserved = await client.query(
-    `update captures set reserved_minor = reserved_minor + $2::bigint
-     where capture_id = $1::bigint and status = 'captured'
-       and reserved_minor + refunded_minor + reversed_minor + $2::bigint <= amount_minor`,
-    [capture.captureId, amountMinor],
-  );
-  if (reserved.rowCount !== 1) {
+  if (!(await reserve(client, capture.captureId, amountMinor))) {
     return { outcome: 'refused', reason: 'over_the_rest', refundableMinor: 0 };
   }
   const outRefundNo = await freeRefundNumber(client, ref, refundNo, deps.numberSecret);
@@ -155,19 +168,6 @@ async function reserveRefund(
   });
   await touchOrder(client, ref, { verdict: 'refund_requested', actor: 'merchant' });
   return { outcome: 'accepted', status: 'created', opened: true };
-}
-
-const COLLISIONS_MAX = 5;
-
-async function freeRefundNumber(client: Client, ref: OrderRef, refundNo: string, secret: string) {
-  for (let counter = 0; counter < COLLISIONS_MAX; counter++) {
-    const number = deriveNumber(secret, ['refund', ref.merchantId, ref.orderId, refundNo], counter);
-    const taken = await client.query(`select 1 from refunds where out_refund_no = $1::text`, [
-      number,
-    ]);
-    if (taken.rowCount === 0) return number;
-  }
-  throw new Error(`no free refund number for order ${ref.orderId} after ${COLLISIONS_MAX} tries`);
 }
 
 /** Where the refund stands now, or undefined. */
