@@ -85,27 +85,17 @@ function applyRefund(books: ChannelBooks, record: RefundRecord): void {
   refund.at = at;
   books.refunds.set(key, refund);
   const capture = books.captures.get(captureKey(dialect, outTradeNo, channelTradeNo));
-  const move = (underWay: number, refunded: number) => {
-    if (!capture) return;
-    capture.underWayMinor += underWay;
-    capture.refundedMinor += refunded;
-  };
-  switch (record.type) {
-    case 'refund_accepted':
-      refund.accepted++;
-      return move(amountMinor, 0);
-    case 'refund_executed':
-      refund.executed++;
-      return move(-amountMinor, amountMinor);
-    case 'refund_refused':
-      refund.refused++;
-      return move(-amountMinor, 0);
-    case 'refund_returned':
-      refund.returned++;
-      return move(0, -amountMinor);
-    case 'refund_abnormal':
-      return;
-  }
+  // A refund is under way once, however often the books say that it ended.
+  const wasUnderWay = refund.accepted > 0 && refund.executed + refund.refused === 0;
+  if (record.type === 'refund_accepted') refund.accepted++;
+  if (record.type === 'refund_executed') refund.executed++;
+  if (record.type === 'refund_refused') refund.refused++;
+  if (record.type === 'refund_returned') refund.returned++;
+  const isUnderWay = refund.accepted > 0 && refund.executed + refund.refused === 0;
+  if (!capture) return;
+  capture.underWayMinor += (Number(isUnderWay) - Number(wasUnderWay)) * amountMinor;
+  if (record.type === 'refund_executed') capture.refundedMinor += amountMinor;
+  if (record.type === 'refund_returned') capture.refundedMinor -= amountMinor;
 }
 
 /**

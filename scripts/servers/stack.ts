@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { migrate } from '../../db/migrate';
 import { TASK_QUEUE } from '../../workflows/ids';
+import type { ExampleMerchant } from '../example-merchant';
+import { startExampleMerchant } from '../example-merchant';
 import type { Demo } from '../seed';
 import { demoEnvironment, readOrMakeDemo, seedDemo } from '../seed';
 import { claimFolder } from './leftover';
@@ -15,6 +17,7 @@ import type {
   WorkerProcess,
 } from './processes';
 import { startApi, startMockChannel, startWorker } from './processes';
+import { writeRunningStack } from './running-stack';
 import type { TemporalServer } from './temporal';
 import { PROJECT_FOLDER, startTemporal } from './temporal';
 import { freePort } from './wait';
@@ -29,11 +32,15 @@ export interface Stack {
   api: ApiProcess;
   worker: WorkerProcess;
   mockChannel: MockChannelProcess;
+  /** The shop that is told of its orders. */
+  merchant: ExampleMerchant;
   demo: Demo;
   /** Every request of the tour and its answer, for the books checker. */
   journalFile: string;
   logFolder: string;
   surroundings: ProcessSurroundings;
+  /** Starts a worker where the last one ended. */
+  restartWorker(): Promise<void>;
   /** Ends everything that was started, in order. May be called any number of times. */
   end(): Promise<void>;
 }
@@ -54,6 +61,7 @@ const PREFERRED_PORTS = {
   temporalUi: 8233,
   api: 8080,
   mock: 8090,
+  merchant: 8095,
 };
 
 /**
@@ -125,10 +133,17 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     });
     ends.push(() => mockChannel.stop());
     log(`mock channel ready`);
+    const eventsFile = join(dataFolder, 'merchant-events.jsonl');
+    const merchant = await startExampleMerchant({
+      secret: demo.notifySecret,
+      port: await freePort(PREFERRED_PORTS.merchant),
+      eventsFile,
+    });
+    ends.push(() => merchant.close());
     await seedDemo(database.databaseUrl, demo, {
       mockA: mockChannel.aUrl,
       mockB: mockChannel.bUrl,
-      notify: null,
+      notify: merchant.url,
     });
 
     const [worker, api] = await together(
@@ -146,7 +161,17 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       },
     );
 
-    return {
+    const journalFile = join(dataFolder, 'client-journal.jsonl');
+    writeRunningStack(dataFolder, {
+      databaseUrl: database.databaseUrl,
+      temporalAddress: temporal.address,
+      temporalNamespace: temporal.namespace,
+      booksFile: mockChannel.booksFile,
+      controlUrl: mockChannel.controlUrl,
+      journalFile,
+      eventsFile,
+    });
+    const stack: Stack = {
       databaseUrl: database.databaseUrl,
       postgres: database.postgres,
       temporal,
@@ -154,12 +179,18 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       api,
       worker,
       mockChannel,
+      merchant,
       demo,
-      journalFile: join(dataFolder, 'client-journal.jsonl'),
+      journalFile,
       logFolder,
       surroundings,
+      async restartWorker() {
+        stack.worker = await startWorker(surroundings);
+        ends.push(() => stack.worker.stop());
+      },
       end,
     };
+    return stack;
   } catch (error) {
     await end();
     throw error;
