@@ -13,6 +13,7 @@ import type { WorkerConfig } from './config';
 import { mayNotify } from './notify-guard';
 import { startRelay } from './relay';
 import { ensureSweepSchedule } from './schedule';
+import { requireSearchAttributes } from './search-attributes';
 
 const STATEMENT_TIMEOUT_MS = 2_500;
 const CONNECTION_TIMEOUT_MS = 2_000;
@@ -57,6 +58,9 @@ export async function runWorker(
   const namespace = config.temporal.namespace ?? 'default';
   const connection = await Connection.connect(config.temporal.connectionOptions);
   const client = new Client({ connection, namespace });
+  if (!(await requireSearchAttributes(client))) {
+    log.warn({ namespace }, 'whether the search attributes are registered could not be checked');
+  }
   const nativeConnection = await NativeConnection.connect(config.temporal.connectionOptions);
 
   const activities = createActivities({
