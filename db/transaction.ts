@@ -63,6 +63,12 @@ export async function withTransaction<T>(
   for (let attempt = 1; ; attempt++) {
     const client = await pool.connect();
     let broken: Error | undefined;
+    // A connection that breaks between two statements says so by an event, which would end the
+    // process if nobody listened; the next statement fails on its own.
+    const onError = (error: Error): void => {
+      broken = error;
+    };
+    client.on('error', onError);
     try {
       await client.query('begin');
       const result = await fn(client);
@@ -74,6 +80,7 @@ export async function withTransaction<T>(
       });
       if (!isTransient(error) || attempt === ATTEMPTS_MAX) throw error;
     } finally {
+      client.off('error', onError);
       client.release(broken);
     }
   }
