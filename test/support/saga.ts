@@ -21,6 +21,7 @@ import type { RunningWorker } from '../../worker/run';
 import { orderWorkflowId } from '../../workflows/ids';
 import { FinalCheck } from './final-check';
 import { createTestDatabase } from './database';
+import type { TestDatabase } from './database';
 import { startMerchantServer } from './merchant-server';
 import type { MerchantServer } from './merchant-server';
 import { testServers } from './servers';
@@ -45,6 +46,8 @@ export interface SagaOptions {
   mock?: SettingsChange;
   merchant?: Partial<NewMerchant>;
   env?: Record<string, string>;
+  /** Another database than a copy of the run's own, with the schema in place; dropped at the end. */
+  database?: TestDatabase;
 }
 
 export interface Answer {
@@ -94,7 +97,7 @@ export class Saga {
   private async startAll(options: SagaOptions): Promise<void> {
     quietRuntime();
     const servers = testServers();
-    const database = await createTestDatabase();
+    const database = options.database ?? (await createTestDatabase());
     this.ends.push(() => database.drop());
     const secret = `whsec_${randomBytes(24).toString('base64')}`;
     const keys = { a: 'key-of-mock-a-in-tests-0001', b: 'key-of-mock-b-in-tests-0001' };
