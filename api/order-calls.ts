@@ -9,7 +9,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
-import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import type { UpdateDefinition } from '@temporalio/common';
 import { cancelUpdateId, orderWorkflowId, payUpdateId, refundUpdateId } from '../workflows/ids';
 import {
@@ -27,9 +27,14 @@ import type { OrderToStart } from '../workflows/start-options';
 export type Asked<T> = { kind: 'answered'; answer: T } | { kind: 'unknown'; reason: string };
 
 export interface OrderCalls {
-  pay(order: OrderToStart, requestNo: string): Promise<Asked<PayOutcome>>;
+  /** @param round 1, 2, …: asked anew, because the round before found the request gone */
+  pay(order: OrderToStart, requestNo: string, round?: number): Promise<Asked<PayOutcome>>;
   cancel(order: OrderToStart): Promise<Asked<CancelOutcome>>;
-  requestRefund(order: OrderToStart, refundNo: string): Promise<Asked<RefundOutcome>>;
+  requestRefund(
+    order: OrderToStart,
+    refundNo: string,
+    round?: number,
+  ): Promise<Asked<RefundOutcome>>;
   /** Starts the order's run, or finds it running. Rejects after `withinMs` at the latest. */
   start(order: OrderToStart, withinMs: number): Promise<void>;
   /** Tells the order's run that news waits in the inbox. Rejects after `withinMs` at the latest. */
@@ -143,20 +148,24 @@ export function createOrderCalls({
   }
 
   return {
-    pay: (order, requestNo) =>
-      ask(order, payUpdate, () => payUpdateId(requestNo, Date.now()), `pay ${requestNo}`, {
-        requestNo,
-      }),
+    pay: (order, requestNo, round = 0) =>
+      ask(
+        order,
+        payUpdate,
+        () => inRound(payUpdateId(requestNo, Date.now()), round),
+        inRound(`pay ${requestNo}`, round),
+        { requestNo },
+      ),
     cancel: (order) =>
       ask(order, cancelUpdate, () => cancelUpdateId(Date.now()), 'cancel', {
         requestedBy: 'merchant',
       }),
-    requestRefund: (order, refundNo) =>
+    requestRefund: (order, refundNo, round = 0) =>
       ask(
         order,
         requestRefundUpdate,
-        () => refundUpdateId(refundNo, Date.now()),
-        `refund ${refundNo}`,
+        () => inRound(refundUpdateId(refundNo, Date.now()), round),
+        inRound(`refund ${refundNo}`, round),
         { refundNo },
       ),
     start: (order, withinMs) =>
@@ -181,6 +190,11 @@ function asRepeat<Answer>(asked: Asked<Answer>): Asked<Answer> {
   return { ...asked, answer: { ...answer, opened: false } } as Asked<Answer>;
 }
 
+/** The run replays its answer to an id, so a new round is a new id. */
+function inRound(id: string, round: number): string {
+  return round === 0 ? id : `${id}:round-${round}`;
+}
+
 /**
  * What the client throws, and what to do (tried on server 1.32).
  * - `AcceptedUpdateCompletedWorkflow`: the run completed, continued, was terminated or reset after it
@@ -188,6 +202,8 @@ function asRepeat<Answer>(asked: Asked<Answer>): Asked<Answer> {
  * - `CancelledFailure`: somebody cancelled the run → repeat with a new id
  * - `WorkflowNotFoundError`, a raw gRPC error 9 or 10: a race with a closing task → repeat at once
  * - no answer in time, or 4, 8, 10, 14 underneath: unknown
+ * - a server that refuses the call (3 search attributes that set-up did not register, 5 no such
+ *   namespace, 7, 16 not allowed): nothing of the caller's is wrong, and a repeat is safe: unknown
  */
 export function whatToDo(error: unknown): 'repeat' | 'unknown' | 'throw' {
   if (error instanceof WorkflowUpdateFailedError) {
@@ -200,11 +216,15 @@ export function whatToDo(error: unknown): 'repeat' | 'unknown' | 'throw' {
   }
   if (error instanceof WorkflowNotFoundError) return 'repeat';
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return 'unknown';
+  if (error instanceof NamespaceNotFoundError) return 'unknown';
   if (error instanceof ServiceError) return whatToDoAbout(error.cause);
   return whatToDoAbout(error);
 }
 
-/** gRPC status codes: 1 cancelled, 4 deadline, 8 exhausted, 9 precondition, 10 aborted, 14 away. */
+/**
+ * gRPC status codes: 1 cancelled, 3 invalid, 4 deadline, 5 not found, 7 denied, 8 exhausted,
+ * 9 precondition, 10 aborted, 14 away, 16 not authenticated.
+ */
 function whatToDoAbout(error: unknown): 'repeat' | 'unknown' | 'throw' {
   if (!isGrpcServiceError(error)) return 'throw';
   switch (error.code as number) {
@@ -212,9 +232,13 @@ function whatToDoAbout(error: unknown): 'repeat' | 'unknown' | 'throw' {
     case 10:
       return 'repeat';
     case 1:
+    case 3:
     case 4:
+    case 5:
+    case 7:
     case 8:
     case 14:
+    case 16:
       return 'unknown';
     default:
       return 'throw';

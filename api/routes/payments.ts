@@ -18,6 +18,8 @@ import { requireOrderState } from './orders';
 
 /** How soon to ask again about an outcome nobody knows yet. */
 const RETRY_AFTER_MS = 2_000;
+/** How often a request is asked anew that a refused repeat of itself has freed. */
+const ROUNDS_MAX = 3;
 
 export const payOrder = route<z.infer<typeof orderParams>, undefined, NewPaymentBody>({
   method: 'post',
@@ -56,6 +58,7 @@ async function pay(
   ref: OrderRef,
   requestNo: string,
   body: NewPaymentBody,
+  round = 0,
 ): Promise<ApiAnswer> {
   // The request first: what it was bound to is then in the picture read after it.
   const before = await readRequest(deps.pool, ref, 'pay', requestNo);
@@ -106,7 +109,7 @@ async function pay(
   });
   requireSameContent(stored, fingerprint);
   await failpoint('api:request-stored');
-  const asked = await deps.calls.pay(order, requestNo);
+  const asked = await deps.calls.pay(order, requestNo, round);
   if (asked.kind === 'unknown') {
     deps.log.warn(
       { orderId: ref.orderId, reason: asked.reason },
@@ -114,7 +117,11 @@ async function pay(
     );
     return answerUnknown(deps, ref, requestNo, body.channel);
   }
-  return answerOutcome(deps, ref, requestNo, asked.answer);
+  const { answer } = asked;
+  if (answer.outcome === 'refused' && answer.reason === 'request_unknown') {
+    if (round < ROUNDS_MAX) return pay(deps, ref, requestNo, body, round + 1);
+  }
+  return answerOutcome(deps, ref, requestNo, answer);
 }
 
 async function answerOutcome(
@@ -132,7 +139,7 @@ async function answerOutcome(
     case 'conflict':
       throw conflict(answer.reason, answer.retryAfterMs);
     case 'refused':
-      // Freed by a refusal of the same number that came in between: as good as never asked.
+      // Freed by refusals of the same number again and again: as good as never asked.
       if (answer.reason === 'request_unknown') throw outcomeUnknown(ref.orderId);
       await forgetRequest(deps.pool, ref, 'pay', requestNo);
       throw refused(answer.reason, state);

@@ -16,6 +16,8 @@ import type { NewRefundBody } from '../schemas';
 import { requireOrderState } from './orders';
 
 const RETRY_AFTER_MS = 2_000;
+/** How often a request is asked anew that a refused repeat of itself has freed. */
+const ROUNDS_MAX = 3;
 
 export const requestRefund = route<z.infer<typeof orderParams>, undefined, NewRefundBody>({
   method: 'post',
@@ -56,6 +58,7 @@ async function refundOrder(
   deps: RouteDeps,
   ref: OrderRef,
   body: NewRefundBody,
+  round = 0,
 ): Promise<ApiAnswer> {
   const refundNo = body.refund_no;
   const amountMinor = body.amount ?? null;
@@ -83,12 +86,15 @@ async function refundOrder(
   });
   if (!stored.fingerprint.equals(fingerprint)) throw reused(refundNo, stored.params.amountMinor);
   await failpoint('api:request-stored');
-  const asked = await deps.calls.requestRefund(state.order, refundNo);
+  const asked = await deps.calls.requestRefund(state.order, refundNo, round);
   const after = await requireOrderState(deps, ref);
   const made = findRefund(after, refundNo);
   if (asked.kind === 'answered' && asked.answer.outcome === 'refused') {
     const { reason, refundableMinor: restMinor } = asked.answer;
-    if (reason !== 'request_unknown') {
+    if (reason === 'request_unknown') {
+      // A repeat of this request was refused meanwhile and freed the number: ask from the start.
+      if (round < ROUNDS_MAX) return refundOrder(deps, ref, body, round + 1);
+    } else {
       await forgetRequest(deps.pool, ref, 'refund', refundNo);
       throw refused(reason, restMinor, after);
     }

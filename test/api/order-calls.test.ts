@@ -4,7 +4,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import { whatToDo } from '../../api/order-calls';
 
 /** As grpc-js throws it: a plain Error with a code, details and metadata. */
@@ -30,7 +30,10 @@ test.each([
   ['a server that is away', new ServiceError('x', { cause: grpcError(14) }), 'unknown'],
   ['our own abort', new ServiceError('x', { cause: grpcError(1) }), 'unknown'],
   ['an aborted call', new ServiceError('x', { cause: grpcError(10) }), 'repeat'],
-  ['an argument the server refuses', new ServiceError('x', { cause: grpcError(3) }), 'throw'],
+  ['attributes nobody registered', new ServiceError('x', { cause: grpcError(3) }), 'unknown'],
+  ['no such namespace', new NamespaceNotFoundError('x'), 'unknown'],
+  ['a caller without rights', new ServiceError('x', { cause: grpcError(7) }), 'unknown'],
+  ['a call the server does not know', new ServiceError('x', { cause: grpcError(12) }), 'throw'],
   ['a defect in the handler', failed(ApplicationFailure.create({ type: 'Defect' })), 'throw'],
   ['a defect of ours', new TypeError('x'), 'throw'],
 ])('%s', (_name, error, action) => {

@@ -242,3 +242,27 @@ describe('refunds', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 422]);
   });
 });
+
+test('a run that finds the request gone is asked anew, not answered 5xx', async () => {
+  const orderId = await saga.anOrder();
+  // A refused repeat frees the number between storing and asking: here by a trigger, always once.
+  await saga.pool.query(`create table freed (request_no text primary key)`);
+  await saga.pool.query(
+    `create function free_once() returns trigger language plpgsql as $$
+     begin
+       insert into freed values (new.request_no) on conflict do nothing;
+       if found then delete from merchant_requests where request_no = new.request_no; end if;
+       return null;
+     end $$`,
+  );
+  await saga.pool.query(
+    `create trigger free_once after insert on merchant_requests
+     for each row execute function free_once()`,
+  );
+  try {
+    const answer = await pay(orderId, { request_no: 'freed-1' });
+    expect([answer.status, answer.body.request_no]).toEqual([201, 'freed-1']);
+  } finally {
+    await saga.pool.query('drop trigger free_once on merchant_requests');
+  }
+});
