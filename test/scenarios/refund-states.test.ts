@@ -1,5 +1,5 @@
+import { ageOrder } from '../support/age-order';
 import {
-  age,
   expectBooksAgree,
   refundRow,
   refundRows,
@@ -24,7 +24,7 @@ describe('a refund shows what the channel did, no more and no less', () => {
     await saga.untilRefund(orderId, 'R2', 'succeeded');
     await saga.untilSettled(orderId);
     await saga.mock.waitUntilIdle();
-    await age(saga, orderId, 72);
+    await ageOrder(saga, orderId, '3 days');
     const { out_refund_no: firstNo } = await refundRow(saga, orderId, 'R1');
     const first = (await saga.mock.deliveries({ outTradeNo })).find(
       ({ kind, requestBodyBase64 }) =>
@@ -67,7 +67,7 @@ describe('a refund shows what the channel did, no more and no less', () => {
     expect((await saga.refund(orderId, 'R1')).status).toBe(201);
     await saga.untilRefund(orderId, 'R1', 'processing');
     for (let day = 1; day <= 3; day++) {
-      await age(saga, orderId, 24);
+      await ageOrder(saga, orderId, '1 day');
       const asked = (await saga.books(orderId)).calls.refund_query;
       await waitFor(
         `a query on day ${day}`,
@@ -133,7 +133,7 @@ describe('a refund shows what the channel did, no more and no less', () => {
     });
     expect((await saga.refund(orderId, 'R1')).status).toBe(201);
     await saga.untilRefund(orderId, 'R1', 'processing');
-    await age(saga, orderId, 2);
+    await ageOrder(saga, orderId, '2 hours');
     const { out_refund_no: outRefundNo } = await refundRow(saga, orderId, 'R1');
     const between = [
       ...(await saga.mock.sendCallback({ outTradeNo, outRefundNo })),

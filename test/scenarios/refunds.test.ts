@@ -1,5 +1,5 @@
+import { ageOrder } from '../support/age-order';
 import {
-  age,
   expectBooksAgree,
   refundCalls,
   refundRow,
@@ -166,7 +166,7 @@ describe('money goes back once', () => {
     });
     expect((await saga.refund(orderId, 'R1')).status).toBe(201);
     await waitFor('the send', async () => (await saga.books(orderId)).refunds.count === 1);
-    await age(saga, orderId, 25);
+    await ageOrder(saga, orderId, '25 hours');
     await waitFor('the case', async () => (await saga.openCases(orderId)).length === 1);
     expect(await saga.openCases(orderId)).toMatchObject([{ kind: 'refund_overdue' }]);
     expect((await refundRow(saga, orderId, 'R1')).status).toBe('submitting');

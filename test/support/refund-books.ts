@@ -65,26 +65,6 @@ export async function refundStatusMoves(saga: Saga, orderId: string): Promise<st
     .map((move) => move.replace(/refund:/g, ''));
 }
 
-/** Makes the order, its money and what was heard of it as old as if `hours` had passed. */
-export async function age(saga: Saga, orderId: string, hours: number): Promise<void> {
-  const columns: Record<string, string[]> = {
-    orders: ['created_at', 'paid_at', 'expires_at'],
-    pay_records: ['created_at', 'first_sent_at', 'last_sent_at', 'updated_at'],
-    captures: ['paid_at', 'learnt_at'],
-    refunds: ['created_at', 'first_sent_at', 'last_sent_at', 'updated_at', 'finished_at'],
-    channel_callbacks: ['received_at', 'last_received_at', 'applied_at'],
-    notifications: ['created_at', 'sent_at'],
-    merchant_requests: ['created_at'],
-  };
-  for (const [table, names] of Object.entries(columns)) {
-    const set = names.map((name) => `${name} = ${name} - make_interval(hours => $3::int)`);
-    await saga.pool.query(
-      `update ${table} set ${set.join(', ')} where merchant_id = $1::text and order_id = $2::text`,
-      [saga.merchantId, orderId, hours],
-    );
-  }
-}
-
 /**
  * What holds at the end of every scenario: the channel and we agree on the order's money, no refund
  * exceeds its capture, and the merchant was told "paid" once at most.
