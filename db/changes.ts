@@ -3,7 +3,7 @@ import type { OrderRef } from '../domain/orders';
 import type { Change, Settlement } from '../domain/verdicts';
 import { openCase } from './cases';
 import { insertNotification } from './notifications';
-import { deriveNumber } from './numbers';
+import { freeOutRefundNo } from './numbers';
 import { recordEvent } from './order-events';
 import type { Queryable } from './transaction';
 
@@ -277,6 +277,13 @@ async function refundWholeCapture(
   const capture = reserved.rows[0];
   if (!capture) return;
   const refundNo = `auto:${capture.capture_id}`;
+  const outRefundNo = await freeOutRefundNo(client, cause.numberSecret, [
+    'surplus',
+    ref.merchantId,
+    ref.orderId,
+    cause.channel,
+    change.channelTradeNo,
+  ]);
   const { rows } = await client.query<{ refund_id: number }>(
     `insert into refunds (merchant_id, order_id, refund_no, capture_id, channel, out_refund_no,
        amount_minor, currency, reason, origin)
@@ -289,11 +296,7 @@ async function refundWholeCapture(
       refundNo,
       capture.capture_id,
       cause.channel,
-      deriveNumber(
-        cause.numberSecret,
-        ['surplus', ref.merchantId, ref.orderId, cause.channel, change.channelTradeNo],
-        0,
-      ),
+      outRefundNo,
       capture.amount_minor,
       capture.currency,
       change.reason,
