@@ -50,7 +50,11 @@ export function factSha256(fact: ChannelFact): Buffer {
     .digest();
 }
 
-/** The order that (channel, our number) belongs to; never looked up by the merchant's order id. */
+/**
+ * The order that (channel, our number) belongs to; never looked up by the merchant's order id. A
+ * refund we never made (somebody paid back at the channel's own desk) has a number of somebody else;
+ * the payment's number, which is ours, then says whose money it was.
+ */
 export async function findOrderByOurNo(
   client: Queryable,
   fact: ChannelFact,
@@ -59,9 +63,16 @@ export async function findOrderByOurNo(
     fact.kind === 'payment'
       ? `select merchant_id, order_id from pay_records
          where channel = $1::text and out_trade_no = $2::text`
-      : `select merchant_id, order_id from refunds
-         where channel = $1::text and out_refund_no = $2::text`,
-    [fact.channel, ourNoOf(fact)],
+      : `select merchant_id, order_id from (
+           select merchant_id, order_id, 1 as choice from refunds
+           where channel = $1::text and out_refund_no = $2::text
+           union all
+           select merchant_id, order_id, 2 from pay_records
+           where channel = $1::text and out_trade_no = $3::text
+         ) found order by choice limit 1`,
+    fact.kind === 'payment'
+      ? [fact.channel, fact.outTradeNo]
+      : [fact.channel, fact.outRefundNo, fact.outTradeNo],
   );
   return rows[0] && fromRow<OrderRef>(rows[0]);
 }
@@ -194,6 +205,11 @@ export async function matchLateNumbers(client: Queryable, limit: number): Promis
          union all
          select merchant_id, order_id from refunds f
          where c.fact->>'kind' = 'refund' and f.channel = c.channel and f.out_refund_no = c.our_no
+         union all
+         select merchant_id, order_id from pay_records r
+         where c.fact->>'kind' = 'refund' and r.channel = c.channel
+           and r.out_trade_no = c.fact->>'outTradeNo'
+         limit 1
        ) o on true
        where c.status = 'unmatched'
        limit $1::int
