@@ -70,7 +70,11 @@ async function main(): Promise<number> {
     applicationName: 'check-books',
     onIdleError: (error) => console.error(error.message),
   });
-  const connection = await connectTemporal(address);
+  const connection = await connectTemporal(address).catch((error: unknown) => {
+    throw new Error(`no Temporal server answers at ${address}: does the stack run (npm start)?`, {
+      cause: error,
+    });
+  });
   try {
     const { checked, violations } = await checkBooks({
       pool,
