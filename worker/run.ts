@@ -56,7 +56,15 @@ export async function runWorker(
     },
   });
   const namespace = config.temporal.namespace ?? 'default';
-  const connection = await Connection.connect(config.temporal.connectionOptions);
+  const connection = await Connection.connect({
+    ...config.temporal.connectionOptions,
+    // By default a server that was away for long is tried again only every two minutes: the relay
+    // and the sweep would ring that much later.
+    channelArgs: {
+      'grpc.initial_reconnect_backoff_ms': 200,
+      'grpc.max_reconnect_backoff_ms': 2_000,
+    },
+  });
   const client = new Client({ connection, namespace });
   if (!(await requireSearchAttributes(client))) {
     log.warn({ namespace }, 'whether the search attributes are registered could not be checked');
