@@ -3,8 +3,8 @@ import type { ChannelBooks, ChannelCapture, ChannelRefund } from './channel-book
 import { captureKey, refundKey } from './channel-books';
 import type { Findings } from './findings';
 import { inspect, together } from './findings';
-import type { CaptureRow, OrderRow, RefundRow, Snapshot } from './snapshot';
-import { OpenCases, orderKey } from './snapshot';
+import type { CaptureRow, OpenCases, OrderRow, RefundRow, Snapshot } from './snapshot';
+import { orderKey } from './snapshot';
 
 /** What the money invariants look at: our rows, the channel's books, what is before a person. */
 export interface MoneyPicture {

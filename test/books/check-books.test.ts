@@ -11,6 +11,7 @@ import type { JournalLine } from '../../scripts/books/journal';
 import { PROJECT_FOLDER } from '../../scripts/servers/temporal';
 import type { BookRecord } from '../../mock-channel/books';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../../workflows/start-options';
+import { FinalCheck } from '../support/final-check';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
@@ -374,6 +375,20 @@ describe('the books checker', () => {
     ]);
     expect(await say([line(503), line(201), line(200)])).toEqual([]);
     expect(await say([line(201), line(503, true)])).toEqual([]);
+  });
+
+  it('fails a test at its end with every violation by name, and one expected in vain', async () => {
+    const broken = await saga.final.check(0);
+    for (const invariant of ['I1', 'I2', 'I4', 'I5', 'I6', 'I8']) {
+      expect(broken?.message).toMatch(new RegExp(`^ {2}${invariant} `, 'm'));
+    }
+    const other = new FinalCheck(saga);
+    for (const { invariant, subject } of (await other.look()).violations) {
+      other.expect({ invariant, about: subject, why: 'broken above' });
+    }
+    expect(await other.check(0)).toBeUndefined();
+    other.expect({ invariant: 'I3', about: 'no such refund', why: 'shown to be missed' });
+    expect((await other.check(0))?.message).toMatch(/I3 about no such refund was expected/);
   });
 });
 

@@ -53,12 +53,12 @@ export class FinalCheck {
   }
 
   /** Waits until nothing but what is expected is violated; undefined then, else what is wrong. */
-  async check(): Promise<Error | undefined> {
+  async check(settleMs = SETTLE_MS): Promise<Error | undefined> {
     if (this.unchecked !== undefined) return undefined;
     try {
       // Held callbacks and long ladders never end; then the wait below decides.
       await this.saga.mock.waitUntilIdle({ timeoutMs: IDLE_MS }).catch(() => undefined);
-      const until = Date.now() + SETTLE_MS;
+      const until = Date.now() + settleMs;
       for (;;) {
         const faults = this.faultsOf((await this.look()).violations);
         if (faults.length === 0) return undefined;
