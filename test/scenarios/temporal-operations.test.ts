@@ -73,6 +73,12 @@ describe('a run that an operator cancels in Temporal Web', () => {
     await saga.handle(orderId).cancel();
     expect((await paying).status).toBeLessThan(300);
     await untilCancelled(orderId, runId);
+    // The safe step was finished in that very run: the charge, and the answer to who asked for it.
+    const events = (await historiesOf(saga, orderId)).find((run) =>
+      run.some((e) => e.workflowExecutionCanceledEventAttributes),
+    )!;
+    expect(events.filter((e) => e.activityTaskCancelRequestedEventAttributes)).toEqual([]);
+    expect(events.filter((e) => e.workflowExecutionUpdateCompletedEventAttributes)).toHaveLength(1);
     await saga.mock.approve(outTradeNo);
     await saga.untilOrder(orderId, 'paid');
     await expectAlwaysTrue(saga, orderId);
@@ -214,8 +220,10 @@ describe('a child whose id is in use', () => {
       const runs = await runsOfRefund(orderId, 'R1');
       return runs.length === 1 && runs[0] === 'COMPLETED';
     });
-    // The parent is not stuck: its last run ended by itself.
-    expect((await saga.handle(orderId).describe()).status.name).toBe('COMPLETED');
+    await waitFor(
+      'the parent is not stuck: its last run ends by itself',
+      async () => (await saga.handle(orderId).describe()).status.name === 'COMPLETED',
+    );
     expect(await figuresOf(saga, orderId)).toMatchObject({ ...PAID_ONCE, ref: money(1, 4_000) });
     expect((await saga.books(orderId)).calls.refund).toBe(1);
   });
