@@ -85,10 +85,13 @@ export function channelCall<
   );
 }
 
-/** Tells the merchant; Temporal repeats it with the delay that each failed try carries. */
+/**
+ * Tells the merchant; Temporal repeats it with the delay that each failed try carries. The policy's
+ * own intervals are for failures of ours (PostgreSQL away), which must not wait like a merchant's.
+ */
 export const { deliverNotifications } = proxyActivities<Activities>({
   startToCloseTimeout: '2m',
-  retry: { initialInterval: '5s', maximumInterval: '1d' },
+  retry: { initialInterval: '1s', maximumInterval: '30s' },
   summary: 'tell the merchant',
 });
 
