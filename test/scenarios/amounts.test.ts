@@ -1,8 +1,3 @@
-import { parseJsonObject } from '../../api/json-body';
-import { newOrderSchema } from '../../api/schemas';
-import { formatDecimal, parseDecimal } from '../../domain/money';
-import { createPool } from '../../db/transaction';
-import { anAccount, anAdapter, writeMockCallback } from '../channels/mock-callback-writer';
 import { untilDelivered } from '../support/callback-waits';
 import { expectAlwaysTrue, figuresOf, money } from '../support/figures';
 import { inParallel } from '../support/in-parallel';
@@ -101,109 +96,12 @@ describe('amounts from the shop to the channel and back', () => {
     return (await saga.mock.summary()).calls.create;
   }
 
-  const EVERY_AMOUNT = Array.from({ length: 10_000 }, (_, index) => index + 1);
-
-  it('B43: every amount from 0.01 to 100.00 passes every codec unchanged', () => {
-    const mismatches: unknown[] = [];
-    const schema = newOrderSchema(60);
-    const [a, b] = [anAccount('mock-a'), anAccount('mock-b')];
-    const adapters = { 'mock-a': anAdapter(a), 'mock-b': anAdapter(b) };
-    for (const amountMinor of EVERY_AMOUNT) {
-      const text = formatDecimal(amountMinor, 'CNY');
-      // Written by hand from the digits, without any arithmetic on the whole.
-      const digits = String(amountMinor).padStart(3, '0');
-      const said = `{"order_id":"o","amount":${amountMinor},"currency":"CNY","subject":"s"}`;
-      const seen = {
-        api: schema.parse(parseJsonObject(Buffer.from(said))).amount,
-        text: text === `${digits.slice(0, -2)}.${digits.slice(-2)}`,
-        parsed: parseDecimal(text, 'CNY'),
-        'mock-a': amountOfCallback('mock-a'),
-        'mock-b': amountOfCallback('mock-b'),
-      };
-      if (
-        seen.api !== amountMinor ||
-        !seen.text ||
-        seen.parsed !== amountMinor ||
-        seen['mock-a'] !== amountMinor ||
-        seen['mock-b'] !== amountMinor
-      ) {
-        mismatches.push({ amountMinor, ...seen });
-      }
-
-      function amountOfCallback(channel: 'mock-a' | 'mock-b') {
-        const written = writeMockCallback(channel === 'mock-a' ? a : b, {
-          outTradeNo: 'OUT0000000000000000000000001',
-          channelTradeNo: '4200000000000000000000000001',
-          amountMinor,
-          currency: 'CNY',
-          state: 'paid',
-          timestamp: String(Math.floor(Date.now() / 1_000)),
-        });
-        const reading = adapters[channel].readCallback(
-          written.rawBody,
-          written.headers,
-          new Date(),
-        );
-        return reading.ok ? reading.fact.amountMinor : reading.reason;
-      }
-    }
-    expect(mismatches).toEqual([]);
-  });
-
-  it('B43: every amount from 0.01 to 100.00 passes every money column unchanged', async () => {
-    const pool = createPool({
-      databaseUrl: saga.env['DATABASE_URL'] ?? '',
-      max: 1,
-      connectionTimeoutMs: 5_000,
-      statementTimeoutMs: 30_000,
-      applicationName: 'test',
-      onIdleError: () => undefined,
-    });
-    const client = await pool.connect();
-    try {
-      // Rolled back at the end: the orders must not begin to run.
-      await client.query('begin');
-      await client.query(
-        `insert into orders (merchant_id, order_id, amount_minor, currency, subject, expires_at)
-         select $1::text, 'b43-' || amount, amount, 'CNY', 's', now() + interval '1 hour'
-         from unnest($2::bigint[]) amount`,
-        [saga.merchantId, EVERY_AMOUNT],
-      );
-      await client.query(
-        `insert into pay_records (merchant_id, order_id, channel, request_no, out_trade_no,
-           amount_minor, currency)
-         select merchant_id, order_id, 'mock-a', 'K1', 'B43' || amount_minor, amount_minor, currency
-         from orders where merchant_id = $1::text and order_id like 'b43-%'`,
-        [saga.merchantId],
-      );
-      await client.query(
-        `insert into captures (channel, channel_trade_no, merchant_id, order_id, pay_record_id,
-           amount_minor, currency, kind, settles, learnt_from)
-         select channel, out_trade_no, merchant_id, order_id, pay_record_id, amount_minor, currency,
-           'settling', true, 'callback'
-         from pay_records where merchant_id = $1::text and order_id like 'b43-%'`,
-        [saga.merchantId],
-      );
-      const { rows } = await client.query<{ order_id: string; amount_minor: number }>(
-        `select order_id, amount_minor from captures
-         where merchant_id = $1::text and order_id like 'b43-%' order by amount_minor`,
-        [saga.merchantId],
-      );
-      expect(rows).toEqual(
-        EVERY_AMOUNT.map((amount) => ({ order_id: `b43-${amount}`, amount_minor: amount })),
-      );
-    } finally {
-      await client.query('rollback');
-      client.release();
-      await pool.end();
-    }
-  });
-
   // Where a float times 100, cut off, loses a cent; and the ends of the range.
   const CENT_LOSERS = [29, 57, 820, 1_999, 4_030, 8_185];
   const BY_HAND = [1, ...CENT_LOSERS, 10_000];
+  /** A hundred in the full run, the last ones spread over the whole range. */
   const END_TO_END = process.env['FULL']
-    ? [...BY_HAND, ...EVERY_AMOUNT.filter((amount) => amount % 109 === 7)]
+    ? [...BY_HAND, ...Array.from({ length: 100 - BY_HAND.length }, (_, index) => 107 * index + 111)]
     : BY_HAND;
 
   it(`B43: ${END_TO_END.length} amounts are paid end to end without losing a cent`, async () => {

@@ -118,13 +118,14 @@ describe('callbacks about an order whose money went back', () => {
   });
 
   it.each([
-    ['mock-a', undefined, 'full', 10_000],
-    ['mock-b', undefined, 'full', 10_000],
-    ['mock-a', 3_000, 'partial', 3_000],
-    ['mock-b', 3_000, 'partial', 3_000],
+    ['mock-a', 'full', 10_000],
+    ['mock-b', 'full', 10_000],
+    ['mock-a', 'partial', 3_000],
+    ['mock-b', 'partial', 3_000],
   ] as const)(
-    'B32: "closed" from %s after a refund of %s leaves the order refunded: %s',
-    async (channel, amount, refundStatus, refunded) => {
+    'B32: "closed" from %s after a %s refund leaves the order refunded',
+    async (channel, refundStatus, refunded) => {
+      const amount = refundStatus === 'full' ? undefined : refunded;
       const { orderId, outTradeNo } = await refundedOrder(channel, amount);
       const deliveries = await saga.mock.sendCallback({
         outTradeNo,
