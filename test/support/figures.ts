@@ -8,6 +8,8 @@ const CHANNEL_CALLS = ['submitPayment', 'queryPayment', 'closePayment'];
 
 /** WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND of Temporal's API. */
 const UNHANDLED_COMMAND = 1;
+/** …_FORCE_CLOSE_COMMAND: a hundred events came while the task was open, so the server ended it. */
+const FORCE_CLOSE_COMMAND = 17;
 
 /** The number that an attempt will have at its channel, so that faults can name it beforehand. */
 export function outTradeNoOf(
@@ -101,12 +103,13 @@ export async function historiesOf(saga: Saga, orderId: string): Promise<Events[]
 }
 
 /**
- * Why a workflow task failed. News that comes while a task closes the run is not counted: the server
- * then has the task done once more, with the news.
+ * Why a workflow task failed. News that comes while a task closes the run, or in masses while one is
+ * open, is not counted: the server then has the task done once more, with the news.
  */
 function taskFailure(event: Events[number]): string | undefined {
   const failed = event.workflowTaskFailedEventAttributes;
   if (!failed || failed.cause === UNHANDLED_COMMAND) return undefined;
+  if (failed.cause === FORCE_CLOSE_COMMAND) return undefined;
   return `${String(failed.cause)}: ${failed.failure?.message}`;
 }
 
