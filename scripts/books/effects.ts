@@ -1,3 +1,4 @@
+import { webhookIdOf } from '../../db/notifications';
 import type { Findings } from './findings';
 import { inspect, together } from './findings';
 import type { NotificationRow, Snapshot } from './snapshot';
@@ -43,7 +44,7 @@ export function checkEffects(snapshot: Snapshot, received: readonly ReceivedEven
 }
 
 function checkReceived(snapshot: Snapshot, received: readonly ReceivedEvent[]): Findings {
-  const rows = new Map(snapshot.notifications.map((row) => [`evt_${row.notificationId}`, row]));
+  const rows = new Map(snapshot.notifications.map((row) => [webhookIdOf(row), row]));
   const deliveries = new Map<string, ReceivedEvent[]>();
   const paidIds = new Map<string, Set<string>>();
   for (const event of received) {

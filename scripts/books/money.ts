@@ -156,7 +156,8 @@ export function checkRefundsWithinCaptures(picture: MoneyPicture): Findings {
  * reversal, or an open case. What is reserved is carried by refunds that are not final, and what our
  * books call refunded has left the channel.
  */
-export function checkNothingLost({ snapshot, books, cases }: MoneyPicture): Findings {
+export function checkNothingLost(picture: MoneyPicture): Findings {
+  const { snapshot, books, cases } = picture;
   const orders = new Map(snapshot.orders.map((order) => [orderKey(order), order]));
   const refundsOf = new Map<number, RefundRow[]>();
   for (const refund of snapshot.refunds) {
@@ -174,14 +175,20 @@ export function checkNothingLost({ snapshot, books, cases }: MoneyPicture): Find
         `paid order, refund, reversal or open case (order ${orderKey(c)})`
       );
     }
-    const carriedMinor = (refundsOf.get(c.captureId) ?? [])
+    const refunds = refundsOf.get(c.captureId) ?? [];
+    const carriedMinor = refunds
       .filter(({ status }) => OPEN_REFUND.includes(status) || status === 'abnormal')
       .reduce((sum, { amountMinor }) => sum + amountMinor, 0);
     if (c.reservedMinor !== carriedMinor) {
       yield `${c.reservedMinor} reserved, but refunds under way carry ${carriedMinor}`;
     }
     const goneMinor = books.captures.get(ourCaptureKey(c))?.refundedMinor ?? 0;
-    if (c.refundedMinor > goneMinor && !cases.holds(c)) {
+    // Money of a refund that came back a moment ago is still refunded here.
+    const hasNews = refunds.some((own) => {
+      const theirs = books.refunds.get(refundKey(own.dialect, own.outRefundNo));
+      return theirs !== undefined && isOnItsWay(picture, theirs.at, own.outRefundNo);
+    });
+    if (c.refundedMinor > goneMinor && !cases.holds(c) && !hasNews) {
       yield `${c.refundedMinor} refunded in our books, ${goneMinor} at the channel`;
     }
   });

@@ -61,8 +61,8 @@ export interface EventRow extends OfOrder {
   cause: string;
 }
 export interface NotificationRow extends OfOrder {
-  notificationId: number;
   eventType: string;
+  subjectNo: string;
 }
 /** An order with work; the earliest appointment that anything of it has. */
 export interface WorkRow extends OfOrder {
@@ -146,7 +146,7 @@ export function readSnapshot(pool: Pool, merchantIds: string[] | null): Promise<
       ),
       notifications: await of<NotificationRow>(
         `select merchant_id as "merchantId", order_id as "orderId",
-           notification_id as "notificationId", event_type as "eventType"
+           event_type as "eventType", subject_no as "subjectNo"
          from notifications where $1::text[] is null or merchant_id = any($1::text[])`,
       ),
       work: await of<WorkRow>(
