@@ -3,6 +3,7 @@ import {
   markNotificationSent,
   nextNotification,
   noteNotificationFailure,
+  webhookIdOf,
 } from '../db/notifications';
 import type { WaitingNotification } from '../db/notifications';
 import { readProgress } from '../db/progress';
@@ -65,7 +66,7 @@ async function deliver(
     const url = new URL(event.notifyUrl);
     if (!(await notifications.mayNotify(url))) return 'the address is not allowed';
     const secret = await notifications.resolveSecret(event.notifySecretRef);
-    const id = `evt_${event.notificationId}`;
+    const id = webhookIdOf(event);
     const now = new Date();
     const body = JSON.stringify({
       type: event.eventType,

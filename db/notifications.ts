@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { OrderRef } from '../domain/orders';
 import type { NotificationEvent } from '../domain/verdicts';
 import type { Queryable } from './transaction';
@@ -35,10 +36,25 @@ export async function insertNotification(
   );
 }
 
-export interface WaitingNotification extends OrderRef {
+/** What an event is about: the same event is never written twice. */
+export interface EventIdentity extends OrderRef {
+  eventType: string;
+  subjectNo: string;
+}
+
+/**
+ * The event's `webhook-id`, the merchant's key against duplicates. Derived from what the event is
+ * about, not from its row: a database restored from an old backup counts its rows anew, and a merchant
+ * would take another order's event for one it has already seen.
+ */
+export function webhookIdOf({ merchantId, orderId, eventType, subjectNo }: EventIdentity): string {
+  const identity = JSON.stringify([merchantId, orderId, eventType, subjectNo]);
+  return `evt_${createHash('sha256').update(identity, 'utf8').digest('hex').slice(0, 32)}`;
+}
+
+export interface WaitingNotification extends EventIdentity {
   notificationId: number;
   seq: number;
-  eventType: string;
   payload: Record<string, unknown>;
   tries: number;
   /** Until it may be tried (again), by the database's clock; negative: now. Milliseconds. */
@@ -55,7 +71,8 @@ export async function nextNotification(
 ): Promise<WaitingNotification | undefined> {
   const { rows } = await client.query<WaitingNotification>(
     `select n.merchant_id as "merchantId", n.order_id as "orderId",
-       n.notification_id as "notificationId", n.seq, n.event_type as "eventType", n.payload, n.tries,
+       n.notification_id as "notificationId", n.seq, n.event_type as "eventType",
+       n.subject_no as "subjectNo", n.payload, n.tries,
        (extract(epoch from n.next_due_at - now()) * 1000)::bigint as "dueInMs",
        n.created_at as "createdAt", m.notify_url as "notifyUrl",
        m.notify_secret_ref as "notifySecretRef"
