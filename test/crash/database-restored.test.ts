@@ -21,6 +21,13 @@ describe('PostgreSQL restored to a backup taken mid-way', () => {
 
   beforeAll(async () => {
     saga = await Saga.start();
+    for (const invariant of ['I6', 'I8'] as const) {
+      saga.final.expect({
+        invariant,
+        about: NEVER_REPEATED,
+        why: 'its order was lost with the restore, and its money is a case',
+      });
+    }
     for (const orderId of [NO_RECORD, NO_RECORD_RESENT, PENDING]) {
       await saga.createOrder({ order_id: orderId });
     }

@@ -96,7 +96,8 @@ async function prepare(saga: Saga, p: CrashPoint): Promise<void> {
     });
   }
   if (p.during === 'pay' || p.during === 'poll') return;
-  await saga.pay(orderId, 'K1', { channel: p.at });
+  const { status, body } = await saga.pay(orderId, 'K1', { channel: p.at });
+  if (status !== 201) throw new Error(`${orderId}: ${status} ${JSON.stringify(body)}`);
   if (p.during === 'refund') {
     await saga.mock.approve(outTradeNo);
     await saga.untilSettled(orderId);

@@ -1,5 +1,6 @@
 import { inbox, untilDelivered } from '../support/callback-waits';
 import { expectAlwaysTrue, figuresOf, money, outTradeNoOf } from '../support/figures';
+import { SagaProcesses } from '../support/processes-saga';
 import { Saga } from '../support/saga';
 import { testServers } from '../support/servers';
 import { startTcpProxy } from '../support/tcp-proxy';
@@ -11,10 +12,12 @@ const ASK_WITHIN_MS = 1_500;
 describe('Temporal goes away and comes back', () => {
   let saga: Saga;
   let proxy: TcpProxy;
+  let processes: SagaProcesses;
   beforeAll(async () => {
     const [host = '', port = ''] = testServers().temporalAddress.split(':');
     proxy = await startTcpProxy({ host, port: Number(port) });
     saga = await Saga.start({
+      workers: 0,
       // Nothing is settled by asking: what ends paid here was paid by its callback.
       policy: { pollLadderMs: [60_000] },
       env: {
@@ -22,9 +25,12 @@ describe('Temporal goes away and comes back', () => {
         API_ASK_WITHIN_MS: String(ASK_WITHIN_MS),
       },
     });
+    processes = new SagaProcesses(saga);
+    await processes.startWorker();
   });
   afterAll(async () => {
-    await saga?.stop().finally(() => proxy?.close());
+    await saga?.stop().finally(() => processes?.end());
+    await proxy?.close();
   });
 
   /** Everything of ours, API and worker, loses Temporal while `run` runs. */

@@ -19,7 +19,7 @@ const AIR_MS = 3_000;
 
 describe.each([
   // Below the 3 s after which a database step would be tried once more.
-  { name: 'lets what is under way finish', holdMs: 2_000, withinMs: GRACE_MS, code: 0 },
+  { name: 'lets what is under way finish', holdMs: 1_500, withinMs: GRACE_MS, code: 0 },
   {
     name: 'waits for nothing that hangs',
     holdMs: undefined,
@@ -29,25 +29,25 @@ describe.each([
 ])('a worker stopped with SIGTERM $name', ({ holdMs, withinMs, code }) => {
   let saga: Saga;
   let processes: SagaProcesses;
+  let ended: Awaited<ReturnType<typeof timed>>;
   beforeAll(async () => {
     saga = await Saga.start({
       workers: 0,
-      policy: { callTimeoutMs: 2_500 },
       env: { WORKER_SHUTDOWN_GRACE_MS: String(GRACE_MS) },
     });
     processes = new SagaProcesses(saga);
+    const worker = await bringToPoints(saga, processes, holdMs);
+    ended = await timed(worker, () => worker.stop());
+    await processes.startWorker();
+    await Promise.all(CRASH_POINTS.map((p) => goOnAfter(saga, p).catch(() => undefined)));
   });
   afterAll(async () => {
     await saga?.stop().finally(() => processes?.end());
   });
 
-  it('B112: the process ends by itself within its grace time', async () => {
-    const worker = await bringToPoints(saga, processes, holdMs);
-    const ended = await timed(worker, () => worker.stop());
+  it('B112: the process ends by itself within its grace time', () => {
     expect(ended).toMatchObject({ code, signal: null });
     expect(ended.tookMs).toBeLessThan(withinMs + AIR_MS);
-    await processes.startWorker();
-    await Promise.all(CRASH_POINTS.map((p) => goOnAfter(saga, p).catch(() => undefined)));
   });
 
   it.each(CRASH_POINTS)('B112: $title: taken once, and final after a restart', async (p) => {
