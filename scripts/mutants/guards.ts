@@ -138,7 +138,7 @@ export const GUARDS: readonly Guard[] = [
     file: 'channels/message-authenticity.ts',
     find: '  return matches === 1;',
     replace: '  return matches <= 1;',
-    test: { file: 'test/channels/mock-a-callback.test.ts', title: 'B80' },
+    test: { file: 'test/channels/mock-a-callback.test.ts', title: 'compares signatures without' },
   },
   {
     name: 'a callback is stored before it is acknowledged',
