@@ -13,8 +13,6 @@ export interface ActivityDeps {
   /** Secret of the derived numbers; the same for the life of a deployment's data. */
   numberSecret: string;
   notifications: NotificationDeps;
-  /** Told of every verdict, for metrics. */
-  onVerdict?: (verdict: string) => void;
 }
 
 export interface NotificationDeps {

@@ -10,6 +10,8 @@ import { createChannelRegistry } from '../channels/registry';
 import { readChannelRows } from '../db/channels';
 import { createPool } from '../db/transaction';
 import type { WorkerConfig } from './config';
+import { createMetrics } from './metrics';
+import type { WorkerMetrics } from './metrics';
 import { mayNotify } from './notify-guard';
 import { startRelay } from './relay';
 import { ensureSweepSchedule } from './schedule';
@@ -45,11 +47,13 @@ export async function runWorker(
     applicationName: 'payment-worker',
     onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
   });
+  const metrics = createMetrics(pool);
   const channels = createChannelRegistry({
     readRows: () => readChannelRows(pool),
     env,
     refreshAfterMs: config.channelsRefreshMs,
     hooks: {
+      ...metrics.hooks,
       onConfigurationError: (error, channel) =>
         log.error({ err: error, channel }, 'a channel cannot be used as configured'),
       onRefreshError: (error) => log.warn({ err: error }, 'the channels could not be read again'),
@@ -105,7 +109,7 @@ export async function runWorker(
     log,
     everyMs: config.relayEveryMs,
   });
-  const health = await serveHealth(config, log, () => worker.getState());
+  const health = await serveHealth(config, log, metrics, () => worker.getState());
 
   return {
     healthUrl: health.url,
@@ -153,8 +157,19 @@ async function resolveSecret(
   return secret;
 }
 
-async function serveHealth(config: WorkerConfig, log: Logger, state: () => string) {
+async function serveHealth(
+  config: WorkerConfig,
+  log: Logger,
+  { registry }: WorkerMetrics,
+  state: () => string,
+) {
   const server = createServer((request, response) => {
+    if (request.url === '/metrics') {
+      void registry.metrics().then((text) => {
+        response.writeHead(200, { 'content-type': registry.contentType }).end(text);
+      });
+      return;
+    }
     const healthy = request.url === '/healthz' && state() === 'RUNNING';
     response.writeHead(healthy ? 200 : request.url === '/healthz' ? 503 : 404, {
       'content-type': 'application/json',
