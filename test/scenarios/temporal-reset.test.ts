@@ -6,6 +6,8 @@ import { waitFor } from '../support/wait';
 
 /** What B119 allows a run after a reset. */
 const BOUND_MS = 60_000;
+/** WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND of Temporal's API. */
+const UNHANDLED_COMMAND = 1;
 
 const PAID_AND_PARTLY_REFUNDED = {
   status: 'paid',
@@ -89,7 +91,9 @@ describe('a run that an operator resets', () => {
     );
     const failures = (await eventsOf(workflowId, runId)).flatMap((event) => {
       const failed = event.workflowTaskFailedEventAttributes;
-      return failed && !isReset(failed.failure?.message) ? [failed.failure?.message] : [];
+      // News that came while a task closed the run has the task done once more, with the news.
+      if (!failed || failed.cause === UNHANDLED_COMMAND) return [];
+      return isReset(failed.failure?.message) ? [] : [failed.failure?.message];
     });
     expect(failures).toEqual([]);
   }
