@@ -48,6 +48,7 @@ async function main(): Promise<void> {
 async function bundleWorkflows(): Promise<string> {
   const { code } = await bundleWorkflowCode({
     workflowsPath: require.resolve('../workflows/index.ts'),
+    payloadConverterPath: require.resolve('../workflows/payload-converter.ts'),
     logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} },
   });
   const folder = path.join(__dirname, '..', '.cache');

@@ -133,6 +133,7 @@ export function workerOptions(config: WorkerConfig): Partial<WorkerOptions> {
     ...(config.workflowBundle
       ? { workflowBundle: { codePath: config.workflowBundle } }
       : { workflowsPath: require.resolve('../workflows') }),
+    dataConverter: { payloadConverterPath: require.resolve('../workflows/payload-converter') },
     // A cached run keeps its memory; an evicted one is replayed when it is needed again.
     maxCachedWorkflows: config.cachedRuns,
     maxConcurrentActivityTaskExecutions: 100,

@@ -166,6 +166,36 @@ describe('messages as a person could type them in Temporal Web', () => {
     expect((events ?? []).filter((e) => e.workflowTaskFailedEventAttributes)).toEqual([]);
   });
 
+  /** Text that is not what its encoding says: a client may send it, the server takes it. */
+  const UNREADABLE = [
+    ['json/plain', '{"half":'],
+    ['json/plain', ''],
+    ['json/protobuf', '{}'],
+    ['binary/unheard-of', 'x'],
+  ] as const;
+
+  it('B116: signals whose payload nobody can read do no harm either', async () => {
+    const orderId = await saga.createOrder();
+    await saga.pay(orderId);
+    const { workflowId, runId } = await saga.handle(orderId).describe();
+    for (const signalName of ['channelNews', 'nudge', 'nobodyKnowsThis']) {
+      for (const [encoding, data] of UNREADABLE) {
+        await saga.client.workflowService.signalWorkflowExecution({
+          namespace: saga.client.options.namespace,
+          workflowExecution: { workflowId, runId },
+          signalName,
+          input: {
+            payloads: [{ metadata: { encoding: Buffer.from(encoding) }, data: Buffer.from(data) }],
+          },
+        });
+      }
+    }
+    await saga.mock.approve(await saga.outTradeNo(orderId));
+    await saga.untilOrder(orderId, 'paid');
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({ ...PAID_ONCE, runs: 1 });
+  });
+
   it('B116: updates with bad content are refused at the door, unknown ones too', async () => {
     const orderId = await saga.createOrder();
     const handle = saga.handle(orderId);
