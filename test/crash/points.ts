@@ -95,6 +95,13 @@ async function prepare(saga: Saga, p: CrashPoint): Promise<void> {
       do: { captureNow: true },
     });
   }
+  if (p.during === 'callback') {
+    // What is asked meanwhile is answered late: the callback is the first to tell.
+    await saga.mock.addFault({
+      match: { operation: 'query', outTradeNo },
+      do: { delayBeforeAnswerMs: 800 },
+    });
+  }
   if (p.during === 'pay' || p.during === 'poll') return;
   const { status, body } = await saga.pay(orderId, 'K1', { channel: p.at });
   if (status !== 201) throw new Error(`${orderId}: ${status} ${JSON.stringify(body)}`);
