@@ -292,7 +292,10 @@ export async function beginSubmit(
   });
 }
 
-/** Keeps what the payer needs next; a later answer for the same number replaces it. */
+/**
+ * Keeps what the payer needs next; a later answer for the same number replaces it. An answer that
+ * comes after the attempt's end (a call that outlived its activity) changes nothing.
+ */
 export async function savePayParameters(
   pool: Pool,
   ref: OrderRef,
@@ -301,12 +304,16 @@ export async function savePayParameters(
 ): Promise<void> {
   await withTransaction(pool, async (client) => {
     await client.query(
-      `update orders set version = version + 1 where merchant_id = $1::text and order_id = $2::text`,
+      `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
       [ref.merchantId, ref.orderId],
     );
     await client.query(
-      `update pay_records set pay_parameters = $2::jsonb, updated_at = now()
-       where pay_record_id = $1::bigint`,
+      `with saved as (
+         update pay_records set pay_parameters = $2::jsonb, updated_at = now()
+         where pay_record_id = $1::bigint and status in ('created', 'submitting', 'pending')
+         returning merchant_id, order_id)
+       update orders o set version = o.version + 1 from saved
+       where o.merchant_id = saved.merchant_id and o.order_id = saved.order_id`,
       [payRecordId, JSON.stringify(parameters)],
     );
   });

@@ -161,7 +161,10 @@ export const GUARDS: readonly Guard[] = [
     replace:
       '        outRefundNo: `${refund.outRefundNo.slice(0, 29)}${refund.sends}`,\n' +
       '        outTradeNo: refund.outTradeNo,',
-    test: { file: 'test/scenarios/refunds.test.ts', title: 'B54' },
+    test: {
+      file: 'test/activities/channel-calls.test.ts',
+      title: 'B54: a refund keeps its number',
+    },
   },
   {
     name: 'a refund is checked again before it is sent',
