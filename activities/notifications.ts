@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { Webhook } from 'standardwebhooks';
 import {
   markNotificationSent,
@@ -26,30 +27,45 @@ export function createNotificationSteps(deps: ActivityDeps) {
      *
      * @throws NotDelivered when a try failed and another will follow
      */
-    async deliverNotifications(ref: OrderRef): Promise<{ order: OrderProgress }> {
-      for (let told = 0; told < EVENTS_PER_CALL; told++) {
-        const event = await nextNotification(deps.pool, ref);
-        if (!event) break;
-        if (event.dueInMs > 0) throw notDelivered('its next try is not due yet', event.dueInMs);
-        const failure = await deliver(event, deps);
-        if (!failure) {
-          await markNotificationSent(deps.pool, event.notificationId);
-          continue;
+    deliverNotifications: (ref: OrderRef): Promise<{ order: OrderProgress }> =>
+      whileBeating(async () => {
+        for (let told = 0; told < EVENTS_PER_CALL; told++) {
+          const event = await nextNotification(deps.pool, ref);
+          if (!event) break;
+          if (event.dueInMs > 0) throw notDelivered('its next try is not due yet', event.dueInMs);
+          const failure = await deliver(event, deps);
+          if (!failure) {
+            await markNotificationSent(deps.pool, event.notificationId);
+            continue;
+          }
+          const againInMs = deps.notifications.ladderMs[event.tries] ?? null;
+          await noteNotificationFailure(deps.pool, {
+            notificationId: event.notificationId,
+            error: failure,
+            againInMs,
+          });
+          if (againInMs !== null) throw notDelivered(failure, againInMs);
         }
-        const againInMs = deps.notifications.ladderMs[event.tries] ?? null;
-        await noteNotificationFailure(deps.pool, {
-          notificationId: event.notificationId,
-          error: failure,
-          againInMs,
-        });
-        if (againInMs !== null) throw notDelivered(failure, againInMs);
-      }
-      const { policyOf } = await settlementDeps(deps);
-      const order = await readProgress(deps.pool, ref, policyOf);
-      if (!order) throw orderNotFound(ref);
-      return { order };
-    },
+        const { policyOf } = await settlementDeps(deps);
+        const order = await readProgress(deps.pool, ref, policyOf);
+        if (!order) throw orderNotFound(ref);
+        return { order };
+      }),
   };
+}
+
+/** Well below the activity's heartbeat timeout; most deliveries end before the first beat. */
+const BEAT_EVERY_MS = 3_000;
+
+/** Tells Temporal that this worker still lives, so that another takes over soon when it does not. */
+async function whileBeating<T>(work: () => Promise<T>): Promise<T> {
+  const context = Context.current();
+  const beating = setInterval(() => context.heartbeat(), BEAT_EVERY_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(beating);
+  }
 }
 
 /**

@@ -91,6 +91,8 @@ export function channelCall<
  */
 export const { deliverNotifications } = proxyActivities<Activities>({
   startToCloseTimeout: '2m',
+  // A worker that died is noticed by its silence: the merchant does not wait for the two minutes.
+  heartbeatTimeout: '10s',
   retry: { initialInterval: '1s', maximumInterval: '30s' },
   summary: 'tell the merchant',
 });
