@@ -5,6 +5,7 @@ import { failpoint } from '../db/failpoint';
 import { beginRefundSubmit } from '../db/refunds';
 import { readOrderState } from '../db/rows';
 import type { CallAnswer, PaymentAnswer, RefundAnswer } from '../domain/answers';
+import { storableText } from '../domain/channel-facts';
 import type { Capture, OrderRef, PayRecord, Refund } from '../domain/orders';
 import type { ActivityDeps } from './deps';
 import { configuredChannel, settlementDeps } from './deps';
@@ -115,7 +116,7 @@ function compact<Fact>(answer: ChannelAnswer<Fact>): CallAnswer<Fact> {
     case 'refused':
       return {
         outcome: 'refused',
-        code: answer.code.slice(0, 64),
+        code: storableText(answer.code.slice(0, 64)),
         alreadyKnown: answer.alreadyKnown,
       };
     case 'never_left':

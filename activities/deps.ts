@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { ChannelRegistry, ConfiguredChannel } from '../channels/registry';
-import type { SettlementDeps } from '../db/settlement';
+import type { SettlementDeps } from '../db/settle-fact';
 import type { Pool } from '../db/transaction';
 
 /** What the activities of a worker share. */

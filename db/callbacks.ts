@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { storableFact } from '../domain/channel-facts';
 import type { ChannelFact } from '../domain/channel-facts';
 import type { OrderRef } from '../domain/orders';
 import { fromRow } from './rows';
@@ -101,10 +102,11 @@ export async function isTradeNoTakenElsewhere(
  */
 export async function storeCallback(
   pool: Pool,
-  fact: ChannelFact,
+  toldFact: ChannelFact,
   rawBody: Buffer,
   hasNoEffect: (state: OrderState, tradeNoTakenElsewhere: boolean) => boolean,
 ): Promise<StoredCallback> {
+  const fact = storableFact(toldFact);
   return withTransaction(pool, async (client) => {
     const ref = await findOrderByOurNo(client, fact);
     const state = ref && (await lockOrderState(client, ref));

@@ -14,8 +14,8 @@ import type { PolicyOf } from './progress';
 import { adoptPaidRefund, freeRefundNumber } from './refund-numbers';
 import { lockOrderState, readOrderState } from './rows';
 import type { OrderState } from './rows';
-import type { SettlementDeps } from './settlement';
-import { settleOne } from './settlement';
+import type { SettlementDeps } from './settle-fact';
+import { settleOrElseHold } from './settle-fact';
 import type { Client, Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
 
@@ -310,24 +310,26 @@ export async function applyRefundAnswer(
 ): Promise<void> {
   const { answer } = input;
   if (answer.outcome === 'not_sent') return;
-  await withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
-    const refund = state?.refunds.find((r) => r.refundNo === input.refundNo);
-    if (!state || !refund) return;
-    const policy = deps.policyOf(refund.channel);
-    const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
-    const now = rows[0]?.now ?? new Date().toISOString();
-    let fact: RefundFact | undefined;
-    let next: 'none' | 'query' = 'none';
-    if (answer.outcome === 'answered') {
-      fact = answer.fact;
-      next = (await settleOne(client, state, fact, now, deps)).next;
-    } else if (answer.outcome === 'refused') {
-      next = 'query';
-    }
-    await noteRefundCall(client, refund, input.call, answer, fact, policy, next === 'query');
-    await openAgeCase(client, ref, refund, policy, now);
-  });
+  await settleOrElseHold((settleFact) =>
+    withTransaction(pool, async (client) => {
+      const state = await lockOrderState(client, ref);
+      const refund = state?.refunds.find((r) => r.refundNo === input.refundNo);
+      if (!state || !refund) return;
+      const policy = deps.policyOf(refund.channel);
+      const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
+      const now = rows[0]?.now ?? new Date().toISOString();
+      let fact: RefundFact | undefined;
+      let next: 'none' | 'query' = 'none';
+      if (answer.outcome === 'answered') {
+        fact = answer.fact;
+        next = (await settleFact(client, state, fact, now, deps)).next;
+      } else if (answer.outcome === 'refused') {
+        next = 'query';
+      }
+      await noteRefundCall(client, refund, input.call, answer, fact, policy, next === 'query');
+      await openAgeCase(client, ref, refund, policy, now);
+    }),
+  );
 }
 
 async function noteRefundCall(

@@ -4,20 +4,14 @@ import type { ChannelFact, PaymentFact } from '../domain/channel-facts';
 import type { ChannelPolicy } from '../domain/channel-policy';
 import { jittered, rung } from '../domain/ladders';
 import type { ChannelCall, OrderRef, PayRecord } from '../domain/orders';
-import { settle } from '../domain/settlement';
 import type { Settlement } from '../domain/verdicts';
-import { applyChanges } from './changes';
 import { openCase } from './cases';
-import type { PolicyOf } from './progress';
 import type { OrderState } from './rows';
 import { lockOrderState } from './rows';
 import type { Client, Pool } from './transaction';
-import { violatedConstraint, withTransaction } from './transaction';
-
-export interface SettlementDeps {
-  policyOf: PolicyOf;
-  numberSecret: string;
-}
+import { withTransaction } from './transaction';
+import { settleOrElseHold } from './settle-fact';
+import type { SettlementDeps, settleOne } from './settle-fact';
 
 /** Callbacks read from the inbox in one transaction; the rest are read by the next. */
 const NEWS_BATCH = 20;
@@ -32,46 +26,53 @@ export async function settleNews(
   ref: OrderRef,
   deps: SettlementDeps,
 ): Promise<{ ask: number[]; nudgeRefunds: string[] }> {
-  return retryOnTakenTradeNo(() =>
-    withTransaction(pool, async (client) => {
-      const ask = new Set<number>();
-      const nudgeRefunds = new Set<string>();
-      let state = await lockOrderState(client, ref);
-      if (!state) return { ask: [], nudgeRefunds: [] };
-      await client.query(
-        `update orders set doorbell_rung_at = null
+  return settleOrElseHold((settleFact) => readInbox(pool, ref, deps, settleFact));
+}
+
+function readInbox(
+  pool: Pool,
+  ref: OrderRef,
+  deps: SettlementDeps,
+  settleFact: typeof settleOne,
+): Promise<{ ask: number[]; nudgeRefunds: string[] }> {
+  return withTransaction(pool, async (client) => {
+    const ask = new Set<number>();
+    const nudgeRefunds = new Set<string>();
+    let state = await lockOrderState(client, ref);
+    if (!state) return { ask: [], nudgeRefunds: [] };
+    await client.query(
+      `update orders set doorbell_rung_at = null
          where merchant_id = $1::text and order_id = $2::text and doorbell_rung_at is not null`,
-        [ref.merchantId, ref.orderId],
-      );
-      const { rows } = await client.query<{ callback_id: number; fact: ChannelFact; now: string }>(
-        `select callback_id, fact, now() as now from channel_callbacks
+      [ref.merchantId, ref.orderId],
+    );
+    const { rows } = await client.query<{ callback_id: number; fact: ChannelFact; now: string }>(
+      `select callback_id, fact, now() as now from channel_callbacks
          where merchant_id = $1::text and order_id = $2::text and status = 'stored'
          order by callback_id limit $3::int`,
-        [ref.merchantId, ref.orderId, NEWS_BATCH],
-      );
-      for (const row of rows) {
-        const settlement = await settleOne(client, state, row.fact, row.now, deps);
-        const asked = await askAgain(client, state, row.fact, settlement, ask, nudgeRefunds);
-        // A word that is being asked about stays in the inbox until the answer is settled.
-        await client.query(
-          `update channel_callbacks set verdict = $2::text,
+      [ref.merchantId, ref.orderId, NEWS_BATCH],
+    );
+    for (const row of rows) {
+      const settlement = await settleFact(client, state, row.fact, row.now, deps);
+      const asked = await askAgain(client, state, row.fact, settlement, ask, nudgeRefunds);
+      // A word that is being asked about stays in the inbox until the answer is settled.
+      await client.query(
+        `update channel_callbacks set verdict = $2::text,
              status = case when $3::boolean then status when $2::text = 'no_effect' then 'no_effect'
                else 'applied' end,
              applied_at = case when $3::boolean then null else now() end,
              next_due_at = now() + make_interval(secs => $4::double precision)
            where callback_id = $1::bigint and status = 'stored'`,
-          [
-            row.callback_id,
-            settlement.verdict,
-            asked,
-            deps.policyOf(row.fact.channel).callTimeoutMs / 500,
-          ],
-        );
-        if (settlement.changes.length > 0) state = (await lockOrderState(client, ref)) ?? state;
-      }
-      return { ask: [...ask], nudgeRefunds: [...nudgeRefunds] };
-    }),
-  );
+        [
+          row.callback_id,
+          settlement.verdict,
+          asked,
+          deps.policyOf(row.fact.channel).callTimeoutMs / 500,
+        ],
+      );
+      if (settlement.changes.length > 0) state = (await lockOrderState(client, ref)) ?? state;
+    }
+    return { ask: [...ask], nudgeRefunds: [...nudgeRefunds] };
+  });
 }
 
 /** Makes what must be asked due now. True when the callback itself has to wait for the answer. */
@@ -109,51 +110,6 @@ async function askAgain(
   return true;
 }
 
-/** Settles one fact on a locked order: the rule decides, the changes are applied. */
-export async function settleOne(
-  client: Client,
-  state: OrderState,
-  fact: ChannelFact,
-  now: string,
-  deps: SettlementDeps,
-): Promise<Settlement> {
-  const settlement = settle(state, fact, await contextOf(client, state, fact, now, deps.policyOf));
-  await applyChanges(client, state.order, settlement, {
-    verdict: settlement.verdict,
-    fact,
-    channel: fact.channel,
-    actor: fact.channel,
-    numberSecret: deps.numberSecret,
-  });
-  return settlement;
-}
-
-/**
- * What the rule must know beside the order: the channel's account as configured, and whether the
- * trade number already belongs to another order.
- */
-export async function contextOf(
-  client: Pick<Client, 'query'>,
-  state: OrderState,
-  fact: ChannelFact,
-  now: string,
-  policyOf: PolicyOf,
-) {
-  const { rows } = await client.query<{ account_id: string; app_id: string; elsewhere: boolean }>(
-    `select account_id, app_id, exists (select from captures c
-         where c.channel = $1::text and c.channel_trade_no = $2::text
-           and (c.merchant_id, c.order_id) <> ($3::text, $4::text)) as elsewhere
-     from channels where channel = $1::text`,
-    [fact.channel, fact.channelTradeNo, state.order.merchantId, state.order.orderId],
-  );
-  return {
-    now,
-    policy: policyOf(fact.channel),
-    account: { accountId: rows[0]?.account_id ?? '', appId: rows[0]?.app_id ?? '' },
-    tradeNoTakenElsewhere: rows[0]?.elsewhere ?? false,
-  };
-}
-
 /**
  * Settles what one call to the channel brought, and says when the next call is due. Every outcome
  * ends here: an answer is a fact; a refusal ends an attempt only when it was the only send ever; an
@@ -167,7 +123,7 @@ export async function applyPaymentAnswer(
 ): Promise<{ ask: number[] }> {
   const { answer } = input;
   if (answer.outcome === 'not_sent') return { ask: [] };
-  return retryOnTakenTradeNo(() =>
+  return settleOrElseHold((settleFact) =>
     withTransaction(pool, async (client) => {
       const state = await lockOrderState(client, ref);
       const record = state?.records.find((r) => r.payRecordId === input.payRecordId);
@@ -177,7 +133,7 @@ export async function applyPaymentAnswer(
       const fact = answeredFact(answer, input.call, record, now);
       let settlement: Settlement | undefined;
       if (fact) {
-        settlement = await settleOne(client, state, fact, now, deps);
+        settlement = await settleFact(client, state, fact, now, deps);
         if (input.call === 'query') await closeAskedCallbacks(client, record);
       }
       await noteCall(client, record, input.call, answer, fact, policy);
@@ -342,17 +298,4 @@ async function closeAskedCallbacks(client: Client, record: PayRecord): Promise<v
 async function databaseNow(client: Client): Promise<string> {
   const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
   return rows[0]?.now ?? new Date().toISOString();
-}
-
-/**
- * Two orders that claim one trade number at the same moment: the unique key stops the second, and
- * run again it sees that the number is taken.
- */
-async function retryOnTakenTradeNo<T>(run: () => Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
-    if (violatedConstraint(error) !== 'captures_channel_channel_trade_no_key') throw error;
-    return run();
-  }
 }

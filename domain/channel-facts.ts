@@ -75,3 +75,21 @@ export interface RefundFact extends FactOrigin {
 }
 
 export type ChannelFact = PaymentFact | RefundFact;
+
+/**
+ * The text as PostgreSQL can keep it: neither `text` nor `jsonb` takes U+0000 or half a surrogate pair
+ * (a cut through an emoji makes one), and a fact must not be lost for such a character.
+ */
+export function storableText(text: string): string {
+  return text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
+}
+
+/** The fact with every text as PostgreSQL can keep it. */
+export function storableFact<Fact extends ChannelFact>(fact: Fact): Fact {
+  return Object.fromEntries(
+    Object.entries(fact).map(([name, value]): [string, unknown] => [
+      name,
+      typeof value === 'string' ? storableText(value) : value,
+    ]),
+  ) as unknown as Fact;
+}

@@ -7,6 +7,8 @@ import type { Capture, CaptureKind, Order, PayRecord, Refund } from './orders';
 import type { CaptureStatus, OrderStatus, PayRecordStatus, RefundState } from './states';
 
 export type Verdict =
+  /** Not of the rules: the database refused what they decided. */
+  | 'unbookable'
   | 'misdirected'
   | 'unknown_state'
   | 'no_effect'
