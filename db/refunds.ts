@@ -350,9 +350,12 @@ async function noteRefundCall(
   await client.query(
     `update refunds set last_call = $2::text, last_call_at = now(), last_fact_state = $3::text,
        polls = polls + 1,
-       sends = sends - case when $4::boolean and sends > 0 then 1 else 0 end,
+       -- A send that never left is taken back once, also when this step runs twice: the mark before
+       -- the send is the only statement that gives both times the same value.
+       sends = sends - case
+         when $4::boolean and sends > 0 and last_call_at = last_sent_at then 1 else 0 end,
        outcome_unknown = case
-         when $4::boolean and sends <= 1 then false
+         when $4::boolean and sends <= 1 and last_call_at = last_sent_at then false
          when $2::text = 'submit' and $3::text is not null then false
          else outcome_unknown end,
        refusal_code = coalesce($6::text, refusal_code),
