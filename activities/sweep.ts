@@ -1,11 +1,12 @@
+import { Context } from '@temporalio/activity';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { overdueOrders } from '../db/work';
-import { readOrder } from '../db/rows';
 import type { OrderRef } from '../domain/orders';
 import { orderOfWorkflowId, orderWorkflowId } from '../workflows/ids';
 import { nudgeSignal } from '../workflows/messages';
-import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
+import { ORDER_WORKFLOW_TYPE } from '../workflows/start-options';
 import type { ActivityDeps } from './deps';
+import { inParallel, tellRuns } from './order-runs';
 
 export interface SweepResult {
   overdue: number;
@@ -13,25 +14,16 @@ export interface SweepResult {
   nudged: number;
 }
 
-/** Orders nudged by one sweep at most; the next sweep takes the rest. */
-const NUDGES_MAX = 500;
+/** Orders nudged by one sweep at most, for each of its two reasons; the next sweep takes the rest. */
+const NUDGES_MAX = 2_000;
+/** Ended runs looked at by one sweep at most: an operator may have ended very many at once. */
+const ENDED_RUNS_MAX = 10_000;
 
 /**
  * Finds the orders that nobody carries: what is past its due time, and what lost its run to an
  * operator's terminate or cancel. A nudge starts a run where none is open.
  */
 export function createSweepSteps(deps: ActivityDeps) {
-  async function nudge(ref: OrderRef): Promise<boolean> {
-    const order = await readOrder(deps.pool, ref);
-    if (!order) return false;
-    await deps.client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
-      ...orderStartOptions(order, deps.taskQueue),
-      signal: nudgeSignal,
-      signalArgs: [],
-    });
-    return true;
-  }
-
   /** Runs that did not end by themselves since `sinceMs` ago, whose orders still have work. */
   async function endedRuns(sinceMs: number): Promise<OrderRef[]> {
     const since = new Date(Date.now() - sinceMs).toISOString();
@@ -44,7 +36,7 @@ export function createSweepSteps(deps: ActivityDeps) {
     for await (const run of runs) {
       const ref = orderOfWorkflowId(run.workflowId);
       if (ref) found.set(run.workflowId, ref);
-      if (found.size >= NUDGES_MAX) break;
+      if (found.size >= ENDED_RUNS_MAX) break;
     }
     return [...found.values()];
   }
@@ -73,12 +65,19 @@ export function createSweepSteps(deps: ActivityDeps) {
         pastDueMs: input.pastDueMs,
         limit: NUDGES_MAX,
       });
-      const ended = [];
-      for (const ref of await endedRuns(input.lookBackMs)) {
+      const ended: OrderRef[] = [];
+      // Counted after the check: those that have a new run by now keep no others away.
+      await inParallel(await endedRuns(input.lookBackMs), async (ref) => {
+        if (ended.length >= NUDGES_MAX) return;
         if ((await hasWork(ref)) && !(await hasOpenRun(ref))) ended.push(ref);
-      }
-      let nudged = 0;
-      for (const ref of [...overdue, ...ended]) if (await nudge(ref)) nudged++;
+      });
+      const { log } = Context.current();
+      const nudged = await tellRuns(deps, [...overdue, ...ended], nudgeSignal, (ref, error) =>
+        log.warn('the run of an overdue order could not be nudged', {
+          orderId: ref.orderId,
+          error: String(error),
+        }),
+      );
       return { overdue: overdue.length, ended: ended.length, nudged };
     },
   };

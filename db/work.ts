@@ -5,8 +5,9 @@ import type { Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
 
 /**
- * Orders that somebody should have looked at `pastDueMs` ago: what waits longest first. Their run is
- * gone, or lost what it was told; either way a nudge makes a run look again.
+ * Orders that somebody should have looked at `pastDueMs` ago. Their run is gone, or lost what it was
+ * told; either way a nudge makes a run look again. Chance says which ones when there are more than
+ * `limit`: those that no nudge helps stay overdue, and longest first they would keep all others away.
  */
 export async function overdueOrders(
   pool: Pool,
@@ -17,7 +18,7 @@ export async function overdueOrders(
      from orders_with_work
      where next_due_at < now() - make_interval(secs => $1::double precision / 1000)
      group by merchant_id, order_id
-     order by min(next_due_at) limit $2::int`,
+     order by random() limit $2::int`,
     [input.pastDueMs, input.limit],
   );
   return rows;

@@ -1,12 +1,11 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { tellRuns } from '../activities/order-runs';
 import type { ChannelRegistry } from '../channels/registry';
 import { matchLateNumbers, takeWaitingCallbacks } from '../db/callbacks';
-import { readOrder } from '../db/rows';
 import type { Pool } from '../db/transaction';
 import { openOrphanCases } from '../db/work';
 import { channelNewsSignal } from '../workflows/messages';
-import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
 
 export interface RelayOptions {
   pool: Pool;
@@ -30,7 +29,7 @@ const ORPHANS_EVERY_MS = 10_000;
  * relay stops ringing when the run has settled them. It also looks after numbers nobody knows.
  */
 export function startRelay(options: RelayOptions): { stop(): Promise<void> } {
-  const { pool, client, channels, log } = options;
+  const { pool, channels, log } = options;
   let stopped = false;
   let wake: () => void = () => undefined;
   let orphansAt = 0;
@@ -40,15 +39,9 @@ export function startRelay(options: RelayOptions): { stop(): Promise<void> } {
       limit: RINGS_MAX,
       againAfterMs: RING_AGAIN_MS,
     });
-    for (const ref of refs) {
-      const order = await readOrder(pool, ref);
-      if (!order) continue;
-      await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
-        ...orderStartOptions(order, options.taskQueue),
-        signal: channelNewsSignal,
-        signalArgs: [],
-      });
-    }
+    await tellRuns(options, refs, channelNewsSignal, ({ orderId }, error) =>
+      log.warn({ err: error, orderId }, 'the run of an order with news could not be told'),
+    );
     if (refs.length > 0)
       log.info({ orders: refs.length }, 'rang again for callbacks nobody had read');
     if (Date.now() < orphansAt) return;
