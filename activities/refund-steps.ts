@@ -1,3 +1,4 @@
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { openRefund, applyRefundAnswer, readRefundProgress } from '../db/refunds';
 import type { RefundProgress } from '../db/refunds';
 import { readProgress } from '../db/progress';
@@ -8,6 +9,7 @@ import type { OrderRef } from '../domain/orders';
 import type { RefundOutcome } from '../domain/outcomes';
 import type { OrderProgress } from '../domain/progress';
 import { orderNotFound, refundNotFound } from '../workflows/failures';
+import { orderWorkflowId } from '../workflows/ids';
 import { nudgeSignal } from '../workflows/messages';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
 import type { ActivityDeps } from './deps';
@@ -50,15 +52,29 @@ export function createRefundSteps(deps: ActivityDeps) {
       return refundProgress(input);
     },
 
-    /** Makes the order's run look again, starting one if none is open. */
+    /**
+     * Tells the order that its refund has ended. A run that is open looks again; a new one is started
+     * only when the order has work left, so that a refund's last word costs no run for nothing.
+     */
     async nudgeOrder(ref: OrderRef): Promise<void> {
+      const { policyOf } = await settlementDeps(deps);
+      const progress = await readProgress(deps.pool, ref, policyOf);
       const order = await readOrder(deps.pool, ref);
-      if (!order) throw orderNotFound(ref);
-      await deps.client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
-        ...orderStartOptions(order, deps.taskQueue),
-        signal: nudgeSignal,
-        signalArgs: [],
-      });
+      if (!progress || !order) throw orderNotFound(ref);
+      if (progress.hasWork) {
+        await deps.client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
+          ...orderStartOptions(order, deps.taskQueue),
+          signal: nudgeSignal,
+          signalArgs: [],
+        });
+        return;
+      }
+      try {
+        await deps.client.workflow.getHandle(orderWorkflowId(ref)).signal(nudgeSignal);
+      } catch (error) {
+        // No run is open, and there is nothing that one would have to do.
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+      }
     },
   };
 }

@@ -97,7 +97,15 @@ export const { deliverNotifications } = proxyActivities<Activities>({
   summary: 'tell the merchant',
 });
 
-export const { nudgeOrder, sweepOrders } = proxyActivities<Activities>({
+/** Short: a worker that died with it is noticed soon. */
+export const { nudgeOrder } = proxyActivities<Activities>({
+  startToCloseTimeout: '10s',
+  retry: { initialInterval: '1s', maximumInterval: '30s' },
+  summary: 'tell the order that its refund has ended',
+});
+
+export const { sweepOrders } = proxyActivities<Activities>({
   startToCloseTimeout: '1m',
   retry: { initialInterval: '1s', maximumInterval: '30s' },
+  summary: 'find orders that nobody carries',
 });

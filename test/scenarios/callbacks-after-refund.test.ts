@@ -4,6 +4,7 @@ import { watchCommits } from '../support/commit-watch';
 import { expectAlwaysTrue, figuresOf, money } from '../support/figures';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
+import { refundWorkflowId } from '../../workflows/ids';
 
 const PAID_MOVES = ['null>created', 'created>paying', 'paying>paid'];
 /** Moves of the order's own status, without those of what is refunded. */
@@ -41,7 +42,10 @@ describe('callbacks about an order whose money went back', () => {
     return { orderId, outTradeNo };
   }
 
-  function untilRunEnded(orderId: string) {
+  /** The order's run and its refund's: the refund's last word may wake the order once more. */
+  async function untilRunEnded(orderId: string) {
+    const ref = { merchantId: saga.merchantId, orderId };
+    await saga.client.workflow.getHandle(refundWorkflowId(ref, 'R1')).result();
     return waitFor(`the run of ${orderId} has ended`, async () => {
       const { status } = await saga.handle(orderId).describe();
       return status.name === 'COMPLETED';
