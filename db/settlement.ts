@@ -293,8 +293,9 @@ async function closeAskedCallbacks(client: Client, record: PayRecord): Promise<v
   await client.query(
     `update channel_callbacks set status = 'applied', applied_at = now()
      where channel = $1::text and our_no = $2::text and status = 'stored'
+       and merchant_id = $3::text and order_id = $4::text
        and verdict in ('contradicts_paid', 'amount_mismatch')`,
-    [record.channel, record.outTradeNo],
+    [record.channel, record.outTradeNo, record.merchantId, record.orderId],
   );
 }
 
