@@ -330,14 +330,18 @@ export class Saga {
     }> = {},
   ): Promise<string> {
     const orderId = fields.order_id ?? `o${++this.orders}`;
-    const answer = await this.call('POST', '/v1/orders', {
-      amount: 10_000,
-      currency: 'CNY',
-      subject: `Order ${orderId}`,
-      ...fields,
-      order_id: orderId,
-    });
-    if (answer.status !== 201)
+    const create = () =>
+      this.call('POST', '/v1/orders', {
+        amount: 10_000,
+        currency: 'CNY',
+        subject: `Order ${orderId}`,
+        ...fields,
+        order_id: orderId,
+      });
+    let answer = await create();
+    // 503 means "unknown, repeat under the same number": on a busy machine a shop does just that.
+    for (let repeat = 0; answer.status === 503 && repeat < 5; repeat++) answer = await create();
+    if (answer.status !== 201 && answer.status !== 200)
       throw new Error(`order: ${answer.status} ${JSON.stringify(answer.body)}`);
     return orderId;
   }
