@@ -91,3 +91,15 @@ export async function openOrphanCases(
   }
   return rows.length;
 }
+
+/** An orphan case whose number has appeared since, its callbacks matched, needs no person any more. */
+export async function closeAnsweredOrphanCases(pool: Pool): Promise<number> {
+  const { rowCount } = await pool.query(
+    `update cases k set status = 'closed', closed_at = now(),
+       decision = '{"decided_by": "system", "reason": "the number appeared"}'
+     where k.order_id is null and k.status = 'open' and k.kind = 'unknown_number'
+       and not exists (select from channel_callbacks b
+         where b.channel = k.channel and b.our_no = k.subject_no and b.status = 'unmatched')`,
+  );
+  return rowCount ?? 0;
+}

@@ -4,7 +4,7 @@ import { tellRuns } from '../activities/order-runs';
 import type { ChannelRegistry } from '../channels/registry';
 import { matchLateNumbers, takeWaitingCallbacks } from '../db/callbacks';
 import type { Pool } from '../db/transaction';
-import { openOrphanCases } from '../db/work';
+import { closeAnsweredOrphanCases, openOrphanCases } from '../db/work';
 import { channelNewsSignal } from '../workflows/messages';
 
 export interface RelayOptions {
@@ -20,8 +20,8 @@ export interface RelayOptions {
 const RINGS_MAX = 200;
 /** A rung order is left alone for this long before it is rung again. */
 const RING_AGAIN_MS = 5_000;
-/** Orphans are looked for less often than rings are. */
-const ORPHANS_EVERY_MS = 10_000;
+/** Numbers nobody knows are looked after once in so many rounds. */
+const ROUNDS_PER_ORPHAN_ROUND = 10;
 
 /**
  * Rings for callbacks that are stored and that nobody has read in time: the API died between commit
@@ -45,8 +45,9 @@ export function startRelay(options: RelayOptions): { stop(): Promise<void> } {
     if (refs.length > 0)
       log.info({ orders: refs.length }, 'rang again for callbacks nobody had read');
     if (Date.now() < orphansAt) return;
-    orphansAt = Date.now() + ORPHANS_EVERY_MS;
+    orphansAt = Date.now() + ROUNDS_PER_ORPHAN_ROUND * options.everyMs;
     await matchLateNumbers(pool, RINGS_MAX);
+    await closeAnsweredOrphanCases(pool);
     for (const { row, policy } of await channels.all()) {
       await openOrphanCases(pool, {
         channel: row.channel,

@@ -129,6 +129,16 @@ describe('the relay', () => {
     await waitFor('the callback is stored', async () => (await inbox()).length === 1);
     expect(await inbox()).toEqual([{ status: 'unmatched', order_id: null }]);
     expect((await saga.order(orderId)).status).toBe('created');
+    const orphanCase = () =>
+      saga.rows<{ status: string }>(
+        `select status from cases where subject_no = $1::text and order_id is null`,
+        outTradeNo,
+      );
+    await waitFor(
+      'the orphan is a case',
+      async () => (await orphanCase())[0]?.status === 'open',
+      ORPHANS_WITHIN_MS,
+    );
 
     // The number appears, and the channel keeps silent from now on: only the stored news can tell.
     await saga.mock.addFault({
@@ -142,5 +152,10 @@ describe('the relay', () => {
     await saga.untilSettled(orderId);
     expect((await saga.books(orderId)).captures).toEqual({ count: 1, sums: { CNY: 10_000 } });
     expect(saga.merchant.effects(orderId, 'order.paid')).toHaveLength(1);
+    await waitFor(
+      'nobody needs to look at the number any more',
+      async () => (await orphanCase())[0]?.status === 'closed',
+      ORPHANS_WITHIN_MS,
+    );
   });
 });
