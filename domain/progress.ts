@@ -19,7 +19,7 @@ export interface AttemptProgress {
 }
 
 export interface OrderProgress extends OrderRef {
-  /** When it was read, by the database's clock: of two pictures the later one counts. */
+  /** When it was read, by the database's clock. */
   readAtMs: number;
   status: OrderStatus;
   statusReason: string | null;
@@ -30,7 +30,7 @@ export interface OrderProgress extends OrderRef {
   attempt: AttemptProgress | null;
   /** A callback waits in the inbox; due in so many milliseconds. */
   news: { dueInMs: number } | null;
-  /** Refunds whose outcome is open (at most 20 at a time). */
+  /** Refunds whose outcome is open, the 20 that are due first. */
   refunds: { refundNo: string; status: RefundState; dueInMs: number }[];
   notification: { dueInMs: number } | null;
   /** Surplus money that is neither being refunded nor in a case. */

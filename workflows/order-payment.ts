@@ -23,7 +23,7 @@ import { progressQuery, requestRefundUpdate } from './messages';
 import type { OrderPaymentInput } from './messages';
 import { answered, requireIdentifier } from './order-requests';
 import { answerRequests, needsDecision, unanswered } from './order-requests';
-import { isDue, lineOf, newRun, show, take, wakeInMs } from './order-run';
+import { isDue, lineOf, newRun, show, take, takeFromBeside, wakeInMs } from './order-run';
 import type { OrderRun } from './order-run';
 import { startRefund, tellRefund } from './refund-child';
 
@@ -193,7 +193,7 @@ function tellMerchant(run: OrderRun): void {
   void deliverNotifications(run.ref).then(
     ({ order }) => {
       run.delivering = false;
-      take(run, order);
+      takeFromBeside(run, order);
       run.delivered = true;
     },
     () => {

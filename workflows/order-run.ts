@@ -47,13 +47,22 @@ export function newRun(ref: OrderRef): OrderRun {
 }
 
 /**
- * The order as it now stands replaces what the run believed. What was read earlier than that (an
- * activity that finished beside a database step) does not.
+ * The order as a step of the loop found it replaces what the run believed. The steps follow each
+ * other, so no clock is asked: the database's may go back when another server takes over, and a run
+ * that refused what it reads then would act on the same old picture again and again.
  */
 export function take(run: OrderRun, order: OrderProgress): void {
-  if (run.order && order.readAtMs < run.order.readAtMs) return;
   run.order = order;
   run.asOfMs = Date.now();
+}
+
+/**
+ * What the delivery of events read beside the loop may be older than what a step found: then it does
+ * not count, and when the run still believes that events wait, it looks again before it tells more.
+ */
+export function takeFromBeside(run: OrderRun, order: OrderProgress): void {
+  if (!run.order || order.readAtMs >= run.order.readAtMs) return take(run, order);
+  if (run.order.notification) run.nudged = true;
 }
 
 /** Whether something that was due `dueInMs` after the order was read is due by now. */
