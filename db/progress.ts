@@ -38,7 +38,9 @@ export async function progressOf(
        coalesce((select jsonb_agg(jsonb_build_object('refundNo', f.refund_no, 'status', f.status,
            'dueInMs', (extract(epoch from f.next_due_at - now()) * 1000)::bigint) order by f.refund_id)
          from (select * from refunds f where f.merchant_id = $1::text and f.order_id = $2::text
-           and f.status in ('created', 'submitting', 'processing') order by refund_id limit 20) f), '[]')
+           and f.status in ('created', 'submitting', 'processing')
+           -- Those due first: 20 that wait for weeks must not keep a new one from being started.
+           order by f.next_due_at limit 20) f), '[]')
          as refunds,
        coalesce((select array_agg(distinct w.reason) from orders_with_work w
          where w.merchant_id = $1::text and w.order_id = $2::text), '{}') as reasons,
