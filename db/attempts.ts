@@ -7,7 +7,7 @@ import type { PayParams } from './merchant-requests';
 import { deriveNumber } from './numbers';
 import { recordEvent } from './order-events';
 import type { OrderState } from './rows';
-import { lockOrderState } from './rows';
+import { lockOrderState, readOrderState } from './rows';
 import type { Client, Pool } from './transaction';
 import { withTransaction } from './transaction';
 
@@ -175,7 +175,7 @@ async function insertPayRecord(
        where channel = $3::text and our_no = $4::text and status = 'unmatched'`,
       [order.merchantId, order.orderId, params.channel, outTradeNo],
     );
-    const state = await lockOrderState(client, order);
+    const state = await readOrderState(client, order);
     const record = state?.records.find((r) => r.payRecordId === inserted.pay_record_id);
     if (record) return record;
   }

@@ -7,7 +7,7 @@ import type { ChannelCall, OrderRef, PayRecord } from '../domain/orders';
 import type { Settlement } from '../domain/verdicts';
 import { openCase } from './cases';
 import type { OrderState } from './rows';
-import { lockOrderState } from './rows';
+import { lockOrderState, readOrderState } from './rows';
 import type { Client, Pool } from './transaction';
 import { withTransaction } from './transaction';
 import { settleOrElseHold } from './settle-fact';
@@ -69,7 +69,8 @@ function readInbox(
           deps.policyOf(row.fact.channel).callTimeoutMs / 500,
         ],
       );
-      if (settlement.changes.length > 0) state = (await lockOrderState(client, ref)) ?? state;
+      if (settlement.changes.length > 0 && row !== rows.at(-1))
+        state = (await readOrderState(client, ref)) ?? state;
     }
     return { ask: [...ask], nudgeRefunds: [...nudgeRefunds] };
   });
@@ -137,7 +138,7 @@ export async function applyPaymentAnswer(
         if (input.call === 'query') await closeAskedCallbacks(client, record);
       }
       await noteCall(client, record, input.call, answer, fact, policy);
-      const after = await lockOrderState(client, ref);
+      const after = await readOrderState(client, ref);
       const still = after?.records.find((r) => r.payRecordId === input.payRecordId);
       if (!after || !still) return { ask: [] };
       if (!liveAttempt([still])) {
