@@ -16,6 +16,8 @@ import { settlementDeps } from './deps';
 
 /** An activity tells this many events at most before it lets the run look at the order again. */
 const EVENTS_PER_CALL = 20;
+/** And begins no other after this long, so that it ends well within its own limit of two minutes. */
+const TELLING_MAX_MS = 45_000;
 
 /** Tells the merchant what happened, in order, each event one signed POST. */
 export function createNotificationSteps(deps: ActivityDeps) {
@@ -29,7 +31,8 @@ export function createNotificationSteps(deps: ActivityDeps) {
      */
     deliverNotifications: (ref: OrderRef): Promise<{ order: OrderProgress }> =>
       whileBeating(async () => {
-        for (let told = 0; told < EVENTS_PER_CALL; told++) {
+        const until = Date.now() + TELLING_MAX_MS;
+        for (let told = 0; told < EVENTS_PER_CALL && Date.now() < until; told++) {
           const event = await nextNotification(deps.pool, ref);
           if (!event) break;
           if (event.dueInMs > 0) throw notDelivered('its next try is not due yet', event.dueInMs);

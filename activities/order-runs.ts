@@ -5,6 +5,7 @@ import type { SignalDefinition } from '@temporalio/common';
 import { readOrder } from '../db/rows';
 import type { Pool } from '../db/transaction';
 import { isDatabaseUnavailable } from '../db/transaction';
+import { noteNudge } from '../db/work';
 import type { OrderRef } from '../domain/orders';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
 
@@ -34,6 +35,7 @@ export async function tellRuns(
         signal,
         signalArgs: [],
       });
+      await noteNudge(pool, ref);
       told++;
     } catch (error) {
       if (isServerAway(error) || isDatabaseUnavailable(error)) throw error;

@@ -167,7 +167,7 @@ async function ringDoorbell(client: Queryable, ref: OrderRef): Promise<boolean> 
 
 /**
  * The orders whose stored news nobody read in time, each once, for the relay to ring again. Rows are
- * put off by `againAfterMs`, and two relays never take the same ones.
+ * put off by `againAfterMs`, twice as long after each ring that reached the run, and two relays never take the same ones.
  */
 export async function takeWaitingCallbacks(
   pool: Pool,
@@ -181,8 +181,11 @@ export async function takeWaitingCallbacks(
          order by next_due_at limit $1::int
          for update skip locked
        ), put_off as (
-         update channel_callbacks c set next_due_at = now() + $2::int * interval '1 millisecond'
-         from waiting w where c.callback_id = w.callback_id
+         update channel_callbacks c set next_due_at = now() + least(interval '1 hour',
+           $2::int * interval '1 millisecond' * power(2, least(o.nudges, 10)))
+         from waiting w, orders o
+         where c.callback_id = w.callback_id
+           and o.merchant_id = c.merchant_id and o.order_id = c.order_id
          returning c.merchant_id, c.order_id
        )
        select distinct merchant_id, order_id from put_off`,

@@ -126,7 +126,7 @@ async function applyChange(
     case 'reinstate_capture':
       await expectOne(
         client,
-        `update captures set status = 'captured', reversed_minor = 0
+        `update captures set status = 'captured', reversed_minor = 0, reinstated_at = now()
          where capture_id = $1::bigint and reversed_minor > 0 returning 1`,
         [change.captureId],
       );

@@ -41,8 +41,9 @@ function readInbox(
     let state = await lockOrderState(client, ref);
     if (!state) return { ask: [], nudgeRefunds: [] };
     await client.query(
-      `update orders set doorbell_rung_at = null
-         where merchant_id = $1::text and order_id = $2::text and doorbell_rung_at is not null`,
+      `update orders set doorbell_rung_at = null, nudges = 0, nudged_at = null
+         where merchant_id = $1::text and order_id = $2::text
+           and (doorbell_rung_at is not null or nudges > 0)`,
       [ref.merchantId, ref.orderId],
     );
     const { rows } = await client.query<{ callback_id: number; fact: ChannelFact; now: string }>(

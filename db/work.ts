@@ -5,6 +5,22 @@ import type { Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
 
 /**
+ * How long a told order is left alone: 20 s, then twice as long each time, an hour at most. What it was
+ * told waits in its history; a run that cannot look for days must not reach the server's limit of
+ * signals. A run that looks (or whose inbox is read) sets the count back.
+ */
+const NUDGE_AGAIN_AFTER = `least(interval '1 hour', interval '20 seconds' * power(2, least(o.nudges, 10) - 1))`;
+
+/** Notes that sweep or relay told the order's run. */
+export async function noteNudge(client: Queryable, ref: OrderRef): Promise<void> {
+  await client.query(
+    `update orders set nudges = nudges + 1, nudged_at = now()
+     where merchant_id = $1::text and order_id = $2::text`,
+    [ref.merchantId, ref.orderId],
+  );
+}
+
+/**
  * Orders that somebody should have looked at `pastDueMs` ago. Their run is gone, or lost what it was
  * told; either way a nudge makes a run look again. Chance says which ones when there are more than
  * `limit`: those that no nudge helps stay overdue, and longest first they would keep all others away.
@@ -15,8 +31,11 @@ export async function overdueOrders(
 ): Promise<OrderRef[]> {
   const { rows } = await pool.query<OrderRef>(
     `select merchant_id as "merchantId", order_id as "orderId"
-     from orders_with_work
+     from orders_with_work w
      where next_due_at < now() - make_interval(secs => $1::double precision / 1000)
+       and not exists (select from orders o
+         where o.merchant_id = w.merchant_id and o.order_id = w.order_id
+           and o.nudged_at > now() - ${NUDGE_AGAIN_AFTER})
      group by merchant_id, order_id
      order by random() limit $2::int`,
     [input.pastDueMs, input.limit],
@@ -27,8 +46,9 @@ export async function overdueOrders(
 /** A run has looked at the order: unless something else is due, its next appointment is the deadline. */
 export async function noteRunStarted(client: Queryable, ref: OrderRef): Promise<void> {
   await client.query(
-    `update orders set next_due_at = expires_at
-     where merchant_id = $1::text and order_id = $2::text and next_due_at <> expires_at`,
+    `update orders set next_due_at = expires_at, nudges = 0, nudged_at = null
+     where merchant_id = $1::text and order_id = $2::text
+       and (next_due_at <> expires_at or nudges > 0)`,
     [ref.merchantId, ref.orderId],
   );
 }

@@ -198,6 +198,10 @@ export function settleReversed(
   if (known) {
     sumMinor = fact.reversedMinor ?? known.amountMinor;
     if (sumMinor <= known.reversedMinor) return NO_EFFECT;
+    // After a reinstatement a callback may be a late copy of the old reversal: the channel is asked.
+    if (known.reinstatedAt !== null && fact.learntFrom === 'callback') {
+      return { verdict: 'contradicts_paid', changes: [], next: 'query' };
+    }
     changes.push({
       change: 'reverse_capture',
       captureId: known.captureId,

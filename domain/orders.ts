@@ -83,6 +83,7 @@ export interface Capture extends OrderRef {
   reservedMinor: number;
   refundedMinor: number;
   reversedMinor: number;
+  reinstatedAt: string | null;
   paidAt: string | null;
   learntFrom: string;
   learntAt: string;

@@ -24,6 +24,9 @@ for (const [net, bits] of [
 for (const [net, bits] of [
   ['::', 128],
   ['::1', 128],
+  // IPv4 translated into IPv6 (NAT64, 6to4) would be another way to a private address.
+  ['64:ff9b::', 96],
+  ['2002::', 16],
   ['fc00::', 7],
   ['fe80::', 10],
   ['ff00::', 8],
@@ -40,8 +43,9 @@ export async function mayNotify(url: URL, allowed: readonly string[]): Promise<b
   if (allowed.includes(url.hostname) || allowed.includes(url.host)) return true;
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const addresses = isIP(host) ? [{ address: host }] : await lookup(host, { all: true });
-  return addresses.every(({ address }) => {
-    const plain = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
-    return !PRIVATE.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
-  });
+  return addresses.every(
+    ({ address }) =>
+      // Mapped IPv4 too; the block list itself would take every IPv4 address for a mapped one.
+      !/^::ffff:/i.test(address) && !PRIVATE.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'),
+  );
 }

@@ -17,6 +17,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { OrderProgress } from '../domain/progress';
 import { channelCall, deliverNotifications, step } from './activities';
 import { cancelUpdate, channelNewsSignal, nudgeSignal, payUpdate } from './messages';
 import { progressQuery, requestRefundUpdate } from './messages';
@@ -54,7 +55,7 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
   CancellationScope.current().cancelRequested.catch(() => (run.stopping = true));
 
   return CancellationScope.nonCancellable(async () => {
-    take(run, await step('loadOrder', run.ref, 'load the order'));
+    look(run, await step('loadOrder', run.ref, 'load the order'));
     for (;;) {
       await settleFinishedCall(run);
       await settleStoredCallbacks(run);
@@ -115,7 +116,13 @@ async function lookAgain(run: OrderRun): Promise<void> {
   if (!run.nudged && overdue.length === 0) return;
   run.nudged = false;
   for (const refund of overdue) run.startedRefunds.delete(refund.refundNo);
-  take(run, await step('loadOrder', run.ref, 'load the order again'));
+  look(run, await step('loadOrder', run.ref, 'load the order again'));
+}
+
+/** News that waits is read at once, also when its ring was heard by a run that is gone. */
+function look(run: OrderRun, order: OrderProgress): void {
+  take(run, order);
+  if (order.news) run.rang = true;
 }
 
 const OVERDUE_MS = 60_000;

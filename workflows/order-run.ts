@@ -1,5 +1,5 @@
 /** What one run of an order remembers between two rounds of its loop. */
-import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
+import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import type { PaymentAnswer } from '../domain/answers';
 import type { ChannelCall, OrderRef } from '../domain/orders';
 import type { OrderProgress } from '../domain/progress';
@@ -120,9 +120,11 @@ export function show(run: OrderRun): void {
   const channel = order.attempt?.channel;
   const shown = JSON.stringify([order.status, order.needsReview, channel ?? null]);
   if (shown === run.shown) return;
+  // What the run was started with (or continued with) is shown already.
+  const started = workflowInfo().typedSearchAttributes;
   const [status, review, shownChannel] = run.shown
     ? (JSON.parse(run.shown) as [string, boolean, string | null])
-    : ['created', false, null];
+    : [started.get(PAYMENT_STATUS), started.get(NEEDS_REVIEW), started.get(CHANNEL) ?? null];
   run.shown = JSON.stringify([order.status, order.needsReview, channel ?? shownChannel]);
   const changed = [
     ...(status === order.status ? [] : [{ key: PAYMENT_STATUS, value: order.status }]),

@@ -72,6 +72,10 @@ create table orders (
   close_reason text check (close_reason in ('expired', 'cancelled')),
   -- An unanswered ring at the workflow's door; cleared when the run reads the inbox.
   doorbell_rung_at timestamptz,
+  -- How often, and when last, sweep or relay told the run and it has not looked since: they wait longer
+  -- each time, because a run that cannot look must not collect signals without end.
+  nudges integer not null default 0,
+  nudged_at timestamptz,
   -- When a run must have looked at this order again.
   next_due_at timestamptz not null default now(),
   -- Grows with every change of the order or of what belongs to it; long polls compare it.
@@ -164,6 +168,8 @@ create table captures (
   reserved_minor sum_minor not null default 0,
   refunded_minor sum_minor not null default 0,
   reversed_minor sum_minor not null default 0,
+  -- The channel gave it back after a reversal: an old word of the reversal is asked about from then on.
+  reinstated_at timestamptz,
   paid_at timestamptz,
   learnt_from text not null,
   learnt_at timestamptz not null default now(),

@@ -6,6 +6,7 @@ import {
   aCapture,
   aContext,
   anOrder,
+  NOW,
   aPaidState,
   aPayRecord,
   aPaymentFact,
@@ -266,5 +267,23 @@ describe('an attempt without money', () => {
         changes: [{ change: 'warn', subject: 'pay_record', subjectId: 1, word: 'FROZEN' }],
         next: 'none',
       });
+  });
+});
+
+describe('a reversal after the channel gave the money back', () => {
+  const given = aPaidState({ captures: [aCapture({ reinstatedAt: NOW })] });
+  const reversal = (learntFrom: 'callback' | 'query') =>
+    settle(given, aPaymentFact({ state: 'reversed', learntFrom }), aContext());
+
+  it('may be a late copy of the old one when a callback says it: the channel is asked', () => {
+    expect(reversal('callback')).toEqual({
+      verdict: 'contradicts_paid',
+      changes: [],
+      next: 'query',
+    });
+  });
+
+  it('is believed when a query says it', () => {
+    expect(reversal('query').verdict).toBe('reversed');
   });
 });

@@ -81,6 +81,7 @@ export class BooksInMemory {
         this.must(capture.reversedMinor > 0, 'nothing to reinstate');
         capture.status = 'captured';
         capture.reversedMinor = 0;
+        capture.reinstatedAt = NOW;
         return;
       }
       case 'close_other_attempts':

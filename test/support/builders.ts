@@ -95,6 +95,7 @@ export function aCapture(said: Partial<Capture> = {}): Capture {
     reservedMinor: 0,
     refundedMinor: 0,
     reversedMinor: 0,
+    reinstatedAt: null,
     paidAt: at('12:02'),
     learntFrom: 'callback',
     learntAt: at('12:02'),

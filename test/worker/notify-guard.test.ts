@@ -6,6 +6,7 @@ describe('addresses that a merchant may name', () => {
     'http://127.9.9.9:8080/x',
     'http://[::1]/x',
     'http://[::ffff:127.0.0.1]/x',
+    'http://[64:ff9b::a9fe:a9fe]/x',
     'http://10.1.2.3/x',
     'http://172.31.0.1/x',
     'http://192.168.1.1/x',
