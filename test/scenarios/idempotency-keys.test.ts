@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { ageOrder } from '../support/age-order';
 import { expectBooksAgree } from '../support/refund-books';
+import { forgetRun, FORGET_BOUND_MS } from '../support/forget-run';
 import { Saga } from '../support/saga';
 import type { Answer } from '../support/saga';
 import { waitFor } from '../support/wait';
@@ -156,38 +157,42 @@ describe('a request repeated under its key', () => {
     expect((await saga.books(orderId)).calls.create).toBe(1);
   });
 
-  it('B70: forty days later, past every retention, the same key finds the old payment', async () => {
-    const orderId = await saga.createOrder();
-    const first = await payWith(orderId, 'K70');
-    await saga.mock.approve(first.body.out_trade_no);
-    await saga.untilOrder(orderId, 'paid');
-    await saga.untilSettled(orderId);
-    await saga.handle(orderId).result();
-    await forgetRun(orderId);
-    await ageOrder(saga, orderId, '40 days');
-    await saga.rows(
-      `update idempotency_keys set created_at = created_at - interval '40 days',
+  it(
+    'B70: forty days later, past every retention, the same key finds the old payment',
+    async () => {
+      const orderId = await saga.createOrder();
+      const first = await payWith(orderId, 'K70');
+      await saga.mock.approve(first.body.out_trade_no);
+      await saga.untilOrder(orderId, 'paid');
+      await saga.untilSettled(orderId);
+      await saga.handle(orderId).result();
+      await forgetRun(saga, orderId);
+      await ageOrder(saga, orderId, '40 days');
+      await saga.rows(
+        `update idempotency_keys set created_at = created_at - interval '40 days',
          leased_until = leased_until - interval '40 days', expires_at = expires_at - interval '40 days'
        where merchant_id = $1::text and idempotency_key = 'K70'`,
-      saga.merchantId,
-    );
+        saga.merchantId,
+      );
 
-    const again = await payWith(orderId, 'K70');
-    expect(again.status).toBe(200);
-    expect(again.body).toMatchObject({
-      out_trade_no: first.body.out_trade_no,
-      request_no: 'K70',
-      status: 'paid',
-      order_status: 'paid',
-    });
-    const books = await saga.books(orderId);
-    expect(books.captures).toEqual({ count: 1, sums: { CNY: 10_000 } });
-    expect(books.calls.create).toBe(1);
-    expect(await saga.records(orderId)).toHaveLength(1);
-    // The rows alone knew it: no run was started for the repeat.
-    await expect(saga.handle(orderId).describe()).rejects.toBeInstanceOf(WorkflowNotFoundError);
-    await expectBooksAgree(saga, orderId);
-  });
+      const again = await payWith(orderId, 'K70');
+      expect(again.status).toBe(200);
+      expect(again.body).toMatchObject({
+        out_trade_no: first.body.out_trade_no,
+        request_no: 'K70',
+        status: 'paid',
+        order_status: 'paid',
+      });
+      const books = await saga.books(orderId);
+      expect(books.captures).toEqual({ count: 1, sums: { CNY: 10_000 } });
+      expect(books.calls.create).toBe(1);
+      expect(await saga.records(orderId)).toHaveLength(1);
+      // The rows alone knew it: no run was started for the repeat.
+      await expect(saga.handle(orderId).describe()).rejects.toBeInstanceOf(WorkflowNotFoundError);
+      await expectBooksAgree(saga, orderId);
+    },
+    2 * FORGET_BOUND_MS,
+  );
 
   it.each(['the header', 'the body'])(
     'B71: a client that hung up learns its payment by repeating, with the key in %s',
@@ -273,23 +278,5 @@ describe('a request repeated under its key', () => {
       socket.on('error', reject);
     });
     return Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1]);
-  }
-
-  /** What retention does: the server no longer knows the closed run. */
-  async function forgetRun(orderId: string): Promise<void> {
-    const { workflowId } = saga.handle(orderId);
-    await saga.client.workflowService.deleteWorkflowExecution({
-      namespace: saga.client.options.namespace,
-      workflowExecution: { workflowId },
-    });
-    await waitFor('the server to forget the run', () =>
-      saga
-        .handle(orderId)
-        .describe()
-        .then(
-          () => false,
-          (error: unknown) => error instanceof WorkflowNotFoundError,
-        ),
-    );
   }
 });
