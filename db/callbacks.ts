@@ -131,6 +131,9 @@ export async function storeCallback(
            when c.status = 'unmatched' and excluded.status <> 'unmatched' then 'stored'
            when c.status in ('applied', 'no_effect') and excluded.status = 'stored' then 'stored'
            else c.status end,
+         verdict = case
+           when c.status in ('applied', 'no_effect') and excluded.status = 'stored' then null
+           else c.verdict end,
          next_due_at = case
            when c.status <> 'stored' and excluded.status = 'stored' then excluded.next_due_at
            else c.next_due_at end

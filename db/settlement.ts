@@ -13,6 +13,11 @@ import { withTransaction } from './transaction';
 import { settleOrElseHold } from './settle-fact';
 import type { SettlementDeps, settleOne } from './settle-fact';
 
+/** What a callback said that only the answer to our own question makes sure of. */
+const ASKED_VERDICTS = ['contradicts_paid', 'amount_mismatch', 'reversed', 'reinstated'];
+/** Of these, the ones that took effect at once: told again, they would seem to be no news. */
+const ASKED_AFTER_EFFECT = ['reversed', 'reinstated'];
+
 /** Callbacks read from the inbox in one transaction; the rest are read by the next. */
 const NEWS_BATCH = 20;
 
@@ -46,13 +51,24 @@ function readInbox(
            and (doorbell_rung_at is not null or nudges > 0)`,
       [ref.merchantId, ref.orderId],
     );
-    const { rows } = await client.query<{ callback_id: number; fact: ChannelFact; now: string }>(
-      `select callback_id, fact, now() as now from channel_callbacks
+    const { rows } = await client.query<{
+      callback_id: number;
+      fact: ChannelFact;
+      verdict: string | null;
+      now: string;
+    }>(
+      `select callback_id, fact, verdict, now() as now from channel_callbacks
          where merchant_id = $1::text and order_id = $2::text and status = 'stored'
          order by callback_id limit $3::int`,
       [ref.merchantId, ref.orderId, NEWS_BATCH],
     );
     for (const row of rows) {
+      if (ASKED_AFTER_EFFECT.includes(row.verdict ?? '')) {
+        // It had its effect, and its question is not answered yet: only asked again.
+        askAboutOwn(state, row.fact, ask);
+        await putOff(client, row.callback_id, deps.policyOf(row.fact.channel));
+        continue;
+      }
       const settlement = await settleFact(client, state, row.fact, row.now, deps);
       const asked = await askAgain(client, state, row.fact, settlement, ask, nudgeRefunds);
       // A word that is being asked about stays in the inbox until the answer is settled.
@@ -99,6 +115,7 @@ async function askAgain(
     return false;
   }
   if (settlement.next !== 'query') return false;
+  if (ASKED_AFTER_EFFECT.includes(settlement.verdict)) return askAboutOwn(state, fact, ask);
   const record = state.records.find((r) => r.outTradeNo === fact.outTradeNo);
   if (!record) return false;
   if (liveAttempt([record])) {
@@ -110,6 +127,21 @@ async function askAgain(
   }
   ask.add(record.payRecordId);
   return true;
+}
+
+/** The attempt that a payment's news is about, to be asked about whatever state it is in. */
+function askAboutOwn(state: OrderState, fact: ChannelFact, ask: Set<number>): boolean {
+  const record = state.records.find((r) => r.outTradeNo === fact.outTradeNo);
+  if (record) ask.add(record.payRecordId);
+  return record !== undefined;
+}
+
+async function putOff(client: Client, callbackId: number, policy: ChannelPolicy): Promise<void> {
+  await client.query(
+    `update channel_callbacks set next_due_at = now() + make_interval(secs => $2::double precision)
+     where callback_id = $1::bigint and status = 'stored'`,
+    [callbackId, policy.callTimeoutMs / 500],
+  );
 }
 
 /**
@@ -296,8 +328,8 @@ async function closeAskedCallbacks(client: Client, record: PayRecord): Promise<v
     `update channel_callbacks set status = 'applied', applied_at = now()
      where channel = $1::text and our_no = $2::text and status = 'stored'
        and merchant_id = $3::text and order_id = $4::text
-       and verdict in ('contradicts_paid', 'amount_mismatch')`,
-    [record.channel, record.outTradeNo, record.merchantId, record.orderId],
+       and verdict = any ($5::text[])`,
+    [record.channel, record.outTradeNo, record.merchantId, record.orderId, ASKED_VERDICTS],
   );
 }
 

@@ -197,16 +197,18 @@ export function settleReversed(
   let sumMinor: number;
   if (known) {
     sumMinor = fact.reversedMinor ?? known.amountMinor;
-    if (sumMinor <= known.reversedMinor) return NO_EFFECT;
+    // A callback may be older than what we hold; an answer to our own question is not.
+    const isOlder = fact.learntFrom === 'callback' && sumMinor < known.reversedMinor;
+    if (sumMinor === known.reversedMinor || isOlder) return NO_EFFECT;
     // After a reinstatement a callback may be a late copy of the old reversal: the channel is asked.
-    if (known.reinstatedAt !== null && fact.learntFrom === 'callback') {
+    if (known.reinstatedAt !== null && askOrder(record, fact) === 'query') {
       return { verdict: 'contradicts_paid', changes: [], next: 'query' };
     }
     changes.push({
       change: 'reverse_capture',
       captureId: known.captureId,
       from: known.status,
-      to: sumMinor >= known.amountMinor ? 'reversed' : known.status,
+      to: sumMinor >= known.amountMinor ? 'reversed' : 'captured',
       reversedMinor: sumMinor,
     });
   } else {
@@ -256,7 +258,21 @@ export function settleReversed(
       subjectNo: `${fact.channelTradeNo ?? ''}:${sumMinor}`,
     },
   );
-  return { verdict: 'reversed', changes, next: 'none' };
+  return { verdict: 'reversed', changes, next: askOrder(record, fact) };
+}
+
+/**
+ * Reversals and reinstatements take each other's effect back, so a callback that comes late or again
+ * would turn the sum to what it was: the channel is asked how it stands. A query speaks of the
+ * attempt's own trade number, so of any other there is nobody to ask.
+ */
+function askOrder(record: PayRecord, fact: PaymentFact): Settlement['next'] {
+  if (fact.learntFrom !== 'callback') return 'none';
+  const isOwn =
+    record.status !== 'paid' ||
+    fact.channelTradeNo === null ||
+    fact.channelTradeNo === record.channelTradeNo;
+  return isOwn ? 'query' : 'none';
 }
 
 export function settleReinstated(
@@ -276,6 +292,6 @@ export function settleReinstated(
         summary: `reinstated by channel ${fact.channel}: trade ${known.channelTradeNo}`,
       },
     ],
-    next: 'none',
+    next: askOrder(record, fact),
   };
 }

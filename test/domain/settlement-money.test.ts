@@ -303,7 +303,7 @@ describe('money the channel takes back', () => {
         },
         { change: 'notify', event: 'payment.reversed', subjectNo: 'T1:10000' },
       ],
-      next: 'none',
+      next: 'query',
     });
   });
 
@@ -343,6 +343,24 @@ describe('money the channel takes back', () => {
     },
   );
 
+  it('reversed, reinstated: an answer to our own question is believed, also when the sum is lower', () => {
+    const state = aPaidState({
+      order: anOrder({ status: 'review' }),
+      captures: [aCapture({ status: 'reversed', reversedMinor: 10_000 })],
+    });
+    const said = { state: 'reversed', reversedMinor: 400, learntFrom: 'query' } as const;
+    const { changes, next } = outcome(state, said);
+    expect(changes[0]).toMatchObject({ from: 'reversed', to: 'captured', reversedMinor: 400 });
+    expect(next).toBe('none');
+    expect(outcome(state, { state: 'reinstated', learntFrom: 'query' }).next).toBe('none');
+    expect(outcome(state, { ...said, learntFrom: 'callback' }).verdict).toBe('no_effect');
+  });
+
+  it('reversed: of a trade number that no query tells of, nobody is asked', () => {
+    const state = aPaidState({ captures: [aCapture({ channelTradeNo: 'T2' })] });
+    expect(outcome(state, { state: 'reversed', channelTradeNo: 'T2' }).next).toBe('none');
+  });
+
   it('reinstated: the capture stands again, a person decides about the order', () => {
     const state = aPaidState({
       order: anOrder({ status: 'review' }),
@@ -359,7 +377,7 @@ describe('money the channel takes back', () => {
             summary: 'reinstated by channel ch-a: trade T1',
           },
         ],
-        next: 'none',
+        next: 'query',
       });
   });
 });

@@ -199,8 +199,10 @@ function broken(s: Situation, settlement: Settlement): string[] {
   const leaves = of(settlement, 'move_order').some((m) => m.to === 'paid' || m.to === 'review');
   const isCorrection = changes.some((c) => c.change === 'correct_capture');
   must(!leaves || isCorrection || of(settlement, 'close_other_attempts').length === 1, 'others');
-  // Only a query's or a bill's word, or a person's, makes a contradiction of a callback a case.
-  if (next === 'query') must(orderAt === s.orderStatus, 'moved though the answer is still asked');
+  // Only a query's or a bill's word, or a person's, makes a contradiction of a callback a case. Money
+  // taken back counts at once, and is asked about because the news may be old.
+  if (next === 'query' && settlement.verdict !== 'reversed')
+    must(orderAt === s.orderStatus, 'moved though the answer is still asked');
   return faults;
 }
 

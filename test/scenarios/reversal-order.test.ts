@@ -1,0 +1,84 @@
+import { Saga } from '../support/saga';
+import { waitFor } from '../support/wait';
+
+let saga: Saga;
+beforeAll(async () => {
+  saga = await Saga.start();
+});
+afterAll(() => saga?.stop());
+
+/** The capture's reversed sum as the database has it, and as the channel has it. */
+async function reversedOf(orderId: string, outTradeNo: string) {
+  const [row] = await saga.rows<{ reversed_minor: number }>(
+    `select reversed_minor from captures where merchant_id = $1::text and order_id = $2::text`,
+    saga.merchantId,
+    orderId,
+  );
+  const { captures } = await saga.mock.trade(outTradeNo);
+  return { ours: row?.reversed_minor, channel: captures[0]?.reversedMinor };
+}
+
+async function untilAgreed(orderId: string, outTradeNo: string): Promise<void> {
+  await saga.mock.waitUntilIdle({ timeoutMs: 10_000 });
+  await saga.untilSettled(orderId);
+  const { ours, channel } = await reversedOf(orderId, outTradeNo);
+  expect({ orderId, reversed: ours }).toEqual({ orderId, reversed: channel });
+}
+
+describe.each(['mock-a', 'mock-b'])('money taken back and given back at %s', (channel) => {
+  async function paidWithHeldNews(tag: string) {
+    const subject = `${tag} #${tag}-${channel}`;
+    const paid = await saga.paidOrder({ order_id: `${tag}-${channel}`, subject }, channel);
+    await saga.mock.addFault({
+      match: { operation: 'callback', tag: `${tag}-${channel}` },
+      do: { hold: true },
+    });
+    return paid;
+  }
+
+  async function release(outTradeNo: string, count: number): Promise<void> {
+    const held = await waitFor('the callbacks are held', async () => {
+      const all = (await saga.mock.heldCallbacks()).filter((n) => n.outTradeNo === outTradeNo);
+      return all.length === count && all;
+    });
+    await saga.mock.releaseCallbacks({
+      order: held.reverse().map(({ noticeId }) => noticeId),
+      outTradeNo,
+    });
+  }
+
+  it('B40: counts as the channel has it when the reversal is told after its reinstatement', async () => {
+    const { orderId, outTradeNo } = await paidWithHeldNews('given-back');
+    await saga.mock.reverse({ outTradeNo });
+    await saga.mock.reinstate({ outTradeNo });
+    await release(outTradeNo, 2);
+    await untilAgreed(orderId, outTradeNo);
+    expect((await saga.order(orderId)).status).toBe('review');
+  });
+
+  it('B40: counts as the channel has it when a reinstatement comes after a later reversal', async () => {
+    const { orderId, outTradeNo } = await paidWithHeldNews('taken-twice');
+    await saga.mock.reverse({ outTradeNo });
+    await release(outTradeNo, 1);
+    await saga.untilOrder(orderId, 'review');
+    await saga.mock.reinstate({ outTradeNo });
+    await saga.mock.reverse({ outTradeNo, amountMinor: 4_000 });
+    await release(outTradeNo, 2);
+    await untilAgreed(orderId, outTradeNo);
+  });
+
+  it('B40: asks until it is answered, also when its run ends meanwhile', async () => {
+    const { orderId, outTradeNo } = await paidWithHeldNews('asked-again');
+    await saga.mock.addFault({
+      match: { operation: 'query', outTradeNo },
+      times: 2,
+      do: { effect: 'none', answer: 'drop' },
+    });
+    await saga.mock.reverse({ outTradeNo });
+    await saga.mock.reinstate({ outTradeNo });
+    await release(outTradeNo, 2);
+    await saga.untilOrder(orderId, 'review');
+    await saga.handle(orderId).terminate('an operator ended it');
+    await untilAgreed(orderId, outTradeNo);
+  });
+});
