@@ -24,6 +24,7 @@ const LINGER_MS = 2_000;
 /** Together they keep up with 80 new keys a second, per process. */
 const FORGET_KEYS_EVERY_MS = 60_000;
 const FORGET_KEYS_MAX = 5_000;
+const KEEP_ALIVE_MS = 75_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 const CONNECTION_TIMEOUT_MS = 3_000;
 
@@ -80,6 +81,9 @@ export async function startApi(
     hostname: config.host,
     port: config.port,
   }) as Server;
+  // Longer than clients and proxies keep a connection idle (a minute is usual): whoever closes first
+  // must not be us, or a request sent at that very moment is lost.
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : config.port;

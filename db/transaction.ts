@@ -44,6 +44,10 @@ export function createPool(options: PoolOptions): Pool {
     keepAlive: true,
   });
   pool.on('error', options.onIdleError);
+  // The pool itself listens only to idle clients. One that breaks between two statements, or in the very
+  // packet that ends its greeting, says so by an event, which would end the process if nobody listened;
+  // its holder learns of it by the next statement, and the pool throws it away.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
@@ -63,12 +67,6 @@ export async function withTransaction<T>(
   for (let attempt = 1; ; attempt++) {
     const client = await pool.connect();
     let broken: Error | undefined;
-    // A connection that breaks between two statements says so by an event, which would end the
-    // process if nobody listened; the next statement fails on its own.
-    const onError = (error: Error): void => {
-      broken = error;
-    };
-    client.on('error', onError);
     try {
       await client.query('begin');
       const result = await fn(client);
@@ -80,7 +78,6 @@ export async function withTransaction<T>(
       });
       if (!isTransient(error) || attempt === ATTEMPTS_MAX) throw error;
     } finally {
-      client.off('error', onError);
       client.release(broken);
     }
   }

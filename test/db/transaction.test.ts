@@ -1,3 +1,5 @@
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { createPool, isDatabaseUnavailable, withTransaction } from '../../db/transaction';
 import type { Pool } from '../../db/transaction';
 import { createTestDatabase } from '../support/database';
@@ -39,5 +41,42 @@ describe('a transaction whose connection breaks', () => {
     expect(rows).toEqual([{ one: 1 }]);
     expect(pool.idleCount).toBe(pool.totalCount);
     expect(pool.waitingCount).toBe(0);
+  });
+
+  it('in the very packet that ends its greeting fails as "unavailable" too', async () => {
+    // A server that lets a client in and goes down at once, as PostgreSQL does when it is stopped.
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => {
+        const fatal = 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0';
+        const error = Buffer.alloc(5 + fatal.length);
+        error.write('E', 0);
+        error.writeInt32BE(4 + fatal.length, 1);
+        error.write(fatal, 5);
+        const authenticated = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
+        const ready = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+        socket.end(Buffer.concat([authenticated, ready, error]));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const greeted = createPool({
+      databaseUrl: `postgres://nobody@127.0.0.1:${port}/none`,
+      max: 1,
+      connectionTimeoutMs: 5_000,
+      statementTimeoutMs: 5_000,
+      applicationName: 'test',
+      onIdleError: () => undefined,
+    });
+    try {
+      const failure: unknown = await withTransaction(greeted, (client) =>
+        client.query('select 1'),
+      ).catch((error: unknown) => error);
+      expect(isDatabaseUnavailable(failure)).toBe(true);
+      expect(greeted.totalCount).toBe(0);
+    } finally {
+      await greeted.end();
+      await new Promise((resolve) => server.close(resolve));
+    }
   });
 });
