@@ -21,8 +21,10 @@ async function start(once: boolean): Promise<void> {
       endAndExit(128 + number);
     });
   }
+  // Whoever read the output has gone (`npm start | head`): end quietly, for to say so would fail again.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => endAndExit(1));
   process.on('uncaughtException', (error) => {
-    console.error(error);
+    if (ending === undefined) console.error(error);
     endAndExit(1);
   });
 
@@ -53,7 +55,7 @@ function addresses(stack: Stack): string {
     'Open',
     `  API documentation  ${stack.api.url}/docs`,
     `  Temporal Web       ${stack.temporal.uiUrl ?? '(see your Temporal server)'}`,
-    `  mock channel       ${stack.mockChannel.controlUrl}`,
+    `  mock channel       ${stack.mockChannel.controlUrl}/control/trades`,
     `  database           ${stack.databaseUrl}`,
     `  API key            ${stack.demo.apiKey}`,
     `  logs               ${stack.logFolder}`,
@@ -70,6 +72,12 @@ function watch(stack: Stack, onEnd: (report: string) => void): void {
       onEnd(`${part.name} ended (${signal ?? code}): see ${part.logFile}`);
     });
   }
+}
+
+const unknown = process.argv.slice(2).filter((option) => option !== '--once');
+if (unknown.length > 0) {
+  console.error(`unknown: ${unknown.join(' ')}\nusage: npm start [-- --once]`);
+  process.exit(2);
 }
 
 start(process.argv.includes('--once')).catch((error: unknown) => {

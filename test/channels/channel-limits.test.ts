@@ -40,7 +40,8 @@ describe('a configured channel against its server', () => {
         for (;;) {
           rounds += 1;
           const answer = await channel.queryPayment(queryOf(attempt));
-          if (answer.outcome !== 'never_left' && answer.outcome !== 'unknown') return answer.outcome;
+          if (answer.outcome !== 'never_left' && answer.outcome !== 'unknown')
+            return answer.outcome;
           if (rounds > 2_000) return 'no end';
           await new Promise((resolve) => setTimeout(resolve, answer.retryAfterMs ?? 0));
         }
