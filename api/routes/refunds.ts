@@ -104,6 +104,10 @@ async function refundOrder(
       asked.kind === 'unknown' || (asked.answer.outcome === 'accepted' && asked.answer.opened);
     return answerRefund(made, opened ? 201 : 200);
   }
+  // The server replayed the outcome of an update that the database no longer knows of (it was restored
+  // to a backup of a moment ago): ask under another id.
+  if (asked.kind === 'answered' && round < ROUNDS_MAX)
+    return refundOrder(deps, ref, body, round + 1);
   throw new Problem(
     'outcome_unknown',
     `whether refund ${refundNo} was stored is not known: repeat it under the same number`,
