@@ -25,6 +25,7 @@ const LINGER_MS = 2_000;
 const FORGET_KEYS_EVERY_MS = 60_000;
 const FORGET_KEYS_MAX = 5_000;
 const KEEP_ALIVE_MS = 75_000;
+const CLOSE_IDLE_EVERY_MS = 50;
 const STATEMENT_TIMEOUT_MS = 5_000;
 const CONNECTION_TIMEOUT_MS = 3_000;
 
@@ -97,8 +98,10 @@ export async function startApi(
       clearInterval(forgetting);
       const closed = once(server, 'close');
       server.close();
-      server.closeIdleConnections();
+      // Connections fall idle one by one, as their requests end.
+      const closing = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
       await Promise.race([closed, delay(DRAIN_MS, undefined, { ref: false })]);
+      clearInterval(closing);
       server.closeAllConnections();
       await pool.end();
       await Promise.race([api.outstanding.settled(), delay(LINGER_MS, undefined, { ref: false })]);
