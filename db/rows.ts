@@ -21,18 +21,6 @@ export interface OrderState {
   refunds: Refund[];
 }
 
-/**
- * Locks the order row: the first statement of every transaction that changes anything of an order.
- * Two statements, because what belongs to the order must be read after the lock is had.
- */
-export async function lockOrder(client: Queryable, ref: OrderRef): Promise<Order | undefined> {
-  const locked = await client.query(
-    `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
-    [ref.merchantId, ref.orderId],
-  );
-  return locked.rowCount === 0 ? undefined : readOrder(client, ref);
-}
-
 /** The order as it stands now, or undefined. */
 export async function readOrder(client: Queryable, ref: OrderRef): Promise<Order | undefined> {
   const { rows } = await client.query<Record<string, unknown>>(
@@ -79,7 +67,11 @@ export async function readOrderState(
   };
 }
 
-/** Locks the order row, then reads the order and what belongs to it. */
+/**
+ * Locks the order row, then reads the order and what belongs to it: the first statements of every
+ * transaction that changes anything of an order. Two, because what belongs to the order must be read
+ * after the lock is had.
+ */
 export async function lockOrderState(
   client: Queryable,
   ref: OrderRef,
