@@ -46,7 +46,12 @@ export function createOrderSteps(deps: ActivityDeps) {
 
     /** Settles what one call to the channel brought. */
     async settleAnswer(
-      input: OrderRef & { payRecordId: number; call: ChannelCall; answer: PaymentAnswer },
+      input: OrderRef & {
+        payRecordId: number;
+        call: ChannelCall;
+        answer: PaymentAnswer;
+        askedSince: boolean;
+      },
     ): Promise<{ ask: number[]; order: OrderProgress }> {
       await failpoint('settle:before', input.orderId);
       const { ask } = await applyPaymentAnswer(pool, input, input, await settlementDeps(deps));

@@ -257,16 +257,18 @@ export async function beginRefundSubmit(
   });
 }
 
+/** From `created`, or from `submitting` when its only send never left this machine. */
 async function holdRefund(client: Client, ref: OrderRef, refund: Refund): Promise<void> {
-  await client.query(
+  const { rowCount } = await client.query(
     `update refunds set status = 'abnormal', status_reason = 'refund_in_doubt', updated_at = now()
-     where refund_id = $1::bigint and status = 'created'`,
-    [refund.refundId],
+     where refund_id = $1::bigint and status = $2::text`,
+    [refund.refundId, refund.status],
   );
+  if (rowCount !== 1) throw new Error(`refund ${refund.refundNo} moved under its order's lock`);
   await recordEvent(client, ref, {
     subject: 'refund',
     subjectId: refund.refundId,
-    from: 'created',
+    from: refund.status,
     to: 'abnormal',
     cause: 'refund_in_doubt',
     actor: 'system',

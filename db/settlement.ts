@@ -147,12 +147,13 @@ async function putOff(client: Client, callbackId: number, policy: ChannelPolicy)
 /**
  * Settles what one call to the channel brought, and says when the next call is due. Every outcome
  * ends here: an answer is a fact; a refusal ends an attempt only when it was the only send ever; an
- * unknown outcome changes nothing but the ladder.
+ * unknown outcome changes nothing but the ladder. `askedSince`: a callback raised the question again
+ * while this call was in flight, so the answer may be older than that callback and does not close it.
  */
 export async function applyPaymentAnswer(
   pool: Pool,
   ref: OrderRef,
-  input: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer },
+  input: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer; askedSince: boolean },
   deps: SettlementDeps,
 ): Promise<{ ask: number[] }> {
   const { answer } = input;
@@ -168,7 +169,7 @@ export async function applyPaymentAnswer(
       let settlement: Settlement | undefined;
       if (fact) {
         settlement = await settleFact(client, state, fact, now, deps);
-        if (input.call === 'query') await closeAskedCallbacks(client, record);
+        if (input.call === 'query' && !input.askedSince) await closeAskedCallbacks(client, record);
       }
       await noteCall(client, record, input.call, answer, fact, policy);
       const after = await readOrderState(client, ref);

@@ -130,38 +130,4 @@ describe('Temporal goes away and comes back', () => {
     await saga.mock.approve(outTradeNo);
     await expectPaidOnce(orderId);
   });
-
-  it('B128: a client that goes away while it waits for PAY finds the same attempt', async () => {
-    const orderId = await saga.createOrder();
-    const outTradeNo = outTradeNoOf(saga, orderId);
-    await saga.mock.addFault({
-      match: { operation: 'create', outTradeNo },
-      do: { delayBeforeAnswerMs: 1_000 },
-    });
-    const gone = new AbortController();
-    const waiting = fetch(`${saga.apis[0]?.url}/v1/orders/${orderId}/payments`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${saga.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ channel: 'mock-a', request_no: 'K1' }),
-      signal: gone.signal,
-    }).then(
-      () => 'answered',
-      () => 'gone',
-    );
-    await waitFor(
-      'the channel has the attempt',
-      async () => (await saga.mock.summary({ outTradeNos: [outTradeNo] })).trades === 1,
-    );
-    gone.abort();
-    expect(await waiting).toBe('gone');
-    const repeat = await waitFor('the repeat is answered', async () => {
-      const answer = await saga.pay(orderId);
-      return answer.status === 202 ? undefined : answer;
-    });
-    expect(repeat.status).toBe(200);
-    expect(repeat.body).toMatchObject({ out_trade_no: outTradeNo });
-    expect(await saga.records(orderId)).toHaveLength(1);
-    await saga.mock.approve(outTradeNo);
-    await expectPaidOnce(orderId);
-  });
 });

@@ -32,7 +32,7 @@ describe('a send that never left this machine', () => {
     const payRecordId = Number(record['pay_record_id']);
     expect(await beginSubmit(pool, ref, payRecordId)).toBeDefined();
     for (let run = 0; run < 2; run++) {
-      const input = { payRecordId, call: 'submit', answer: NEVER_LEFT } as const;
+      const input = { payRecordId, call: 'submit', answer: NEVER_LEFT, askedSince: false } as const;
       await applyPaymentAnswer(pool, ref, input, DEPS);
     }
     const { rows } = await pool.query(
@@ -71,5 +71,38 @@ describe('a send that never left this machine', () => {
       [refund['refund_id']],
     );
     expect(rows).toEqual([{ sends: 1, outcome_unknown: true }]);
+  });
+
+  it('leaves a refund that may be held for a person, from the state it really had', async () => {
+    const order = await insertOrder(pool, { status: 'paying' });
+    const record = await insertPayRecord(pool, order, { status: 'pending' });
+    const orderId = String(order['order_id']);
+    await pool.query(`update pay_records set status = 'paid' where order_id = $1::text`, [orderId]);
+    await pool.query(`update orders set status = 'paid' where order_id = $1::text`, [orderId]);
+    const capture = await insertCapture(pool, record, { reserved_minor: 3_000 });
+    const refund = await insertRefund(pool, capture, {
+      status: 'submitting',
+      sends: 0,
+      outcome_unknown: false,
+      last_call: 'submit',
+    });
+    // The money is taken back by the channel before the refund's first send that leaves.
+    await pool.query(
+      `update captures set status = 'reversed', reversed_minor = 7_000 where order_id = $1::text`,
+      [orderId],
+    );
+    const ref = { merchantId: 'shop', orderId };
+    const refundNo = String(refund['refund_no']);
+    expect(await beginRefundSubmit(pool, ref, refundNo, DEPS.policyOf)).toBeUndefined();
+    const held = await pool.query(
+      `select status, status_reason, sends from refunds where refund_id = $1::bigint`,
+      [refund['refund_id']],
+    );
+    expect(held.rows).toEqual([{ status: 'abnormal', status_reason: 'refund_in_doubt', sends: 0 }]);
+    const events = await pool.query(
+      `select from_status, to_status from order_events where order_id = $1::text and subject = 'refund'`,
+      [orderId],
+    );
+    expect(events.rows).toEqual([{ from_status: 'submitting', to_status: 'abnormal' }]);
   });
 });

@@ -67,6 +67,33 @@ describe.each(['mock-a', 'mock-b'])('money taken back and given back at %s', (ch
     await untilAgreed(orderId, outTradeNo);
   });
 
+  it('B40: an answer older than the callback it is asked about does not end the question', async () => {
+    const { orderId, outTradeNo } = await paidWithHeldNews('answered-late');
+    await saga.mock.addFault({
+      match: { operation: 'query', outTradeNo },
+      times: 1,
+      do: { delayBeforeAnswerMs: 1_500 },
+    });
+    const questions = async () =>
+      (await saga.mock.books()).filter(
+        (entry) =>
+          entry.type === 'request' &&
+          entry.operation === 'query' &&
+          entry.outTradeNo === outTradeNo,
+      ).length;
+    const before = await questions();
+    await saga.mock.reverse({ outTradeNo });
+    await release(outTradeNo, 1);
+    await waitFor(
+      'the channel is asked about the reversal',
+      async () => (await questions()) > before,
+    );
+    await saga.mock.reinstate({ outTradeNo });
+    await saga.mock.reverse({ outTradeNo, amountMinor: 4_000 });
+    await release(outTradeNo, 2);
+    await untilAgreed(orderId, outTradeNo);
+  });
+
   it('B40: asks until it is answered, also when its run ends meanwhile', async () => {
     const { orderId, outTradeNo } = await paidWithHeldNews('asked-again');
     await saga.mock.addFault({
