@@ -117,7 +117,9 @@ export async function runWorker(
     async stop() {
       await relay.stop();
       if (worker.getState() === 'RUNNING') worker.shutdown();
-      await ended;
+      // Asked to stop, it takes nothing new, and what it did not finish the server gives to another
+      // worker: however its end came about, everything is given back.
+      await ended.catch((error: unknown) => log.error({ err: error }, 'the worker ended badly'));
       await health.close();
       await nativeConnection.close();
       await connection.close();
