@@ -60,7 +60,7 @@ describe('a configured channel against its server', () => {
   });
 
   it('a channel that answers nothing but errors is left alone until it may be tried again', async () => {
-    const channel = await configured({ breakerFailures: 3, breakerResetMs: 200 });
+    const channel = await configured({ breakerFailures: 3, breakerResetMs: 3_000 });
     const fault = await harness.control.addFault({
       match: { dialect: 'mock-a', operation: 'any' },
       do: { answer: 'http', status: 503 },
@@ -75,7 +75,7 @@ describe('a configured channel against its server', () => {
     expect((await requests()).length - before).toBe(3);
 
     await harness.control.removeFault(fault);
-    const until = Date.now() + 5_000;
+    const until = Date.now() + 10_000;
     let answer = await channel.queryPayment(queryOf(anAttempt()));
     while (answer.outcome === 'never_left' && Date.now() < until) {
       await new Promise((resolve) =>
