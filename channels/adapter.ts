@@ -86,4 +86,7 @@ export const MOCK_POLICY: ChannelPolicy = {
   maxConcurrentCalls: 64,
   breakerFailures: 10,
   breakerResetMs: 10 * SECOND_MS,
+  feeBasisPoints: 60,
+  // Some ten million rows.
+  tradeBillMaxBytes: 2 * 1024 ** 3,
 };
