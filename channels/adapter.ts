@@ -89,4 +89,6 @@ export const MOCK_POLICY: ChannelPolicy = {
   feeBasisPoints: 60,
   // Some ten million rows.
   tradeBillMaxBytes: 2 * 1024 ** 3,
+  tradeBillLadderMs: [1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
+  reconcileAskMs: 2 * MINUTE_MS,
 };

@@ -1,7 +1,7 @@
 import type { ChannelPolicy } from '../domain/channel-policy';
 import { ChannelConfigurationError } from './adapter';
 
-const LADDERS = ['pollLadderMs', 'refundLadderMs'] as const;
+const LADDERS = ['pollLadderMs', 'refundLadderMs', 'tradeBillLadderMs'] as const;
 /** No spacing of refunds, and no fees to compare. */
 const MAY_BE_ZERO: readonly (keyof ChannelPolicy)[] = ['refundSpacingMs', 'feeBasisPoints'];
 /** Node's timers take no longer wait; also the bound for what the worker waits in one go. */

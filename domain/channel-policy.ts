@@ -34,6 +34,10 @@ export interface ChannelPolicy {
   feeBasisPoints: number;
   /** Bytes of a trade bill, unpacked, above which it is not read on. */
   tradeBillMaxBytes: number;
+  /** Waits between two tries to fetch a bill that is not there yet. */
+  tradeBillLadderMs: number[];
+  /** How long reconciliation waits for answers about what differs before it puts the rest before a person. */
+  reconcileAskMs: number;
 }
 
 /** One configured account at one payment provider: a row of the table `channels`. */

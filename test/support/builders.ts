@@ -208,6 +208,8 @@ export function aPolicy(said: Partial<ChannelPolicy> = {}): ChannelPolicy {
     breakerResetMs: 10_000,
     feeBasisPoints: 60,
     tradeBillMaxBytes: 100_000_000,
+    tradeBillLadderMs: [MINUTE],
+    reconcileAskMs: 2 * MINUTE,
     ...said,
   };
 }
