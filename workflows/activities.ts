@@ -31,7 +31,8 @@ type Step =
   | 'holdSurplus'
   | 'openRefund'
   | 'loadRefund'
-  | 'settleRefundAnswer';
+  | 'settleRefundAnswer'
+  | 'settleAskedRefund';
 
 type Result<Name extends keyof Activities> = Awaited<ReturnType<Activities[Name]>>;
 /** The SDK's proxies lose the link between a generic name and its types; this states it again. */

@@ -27,6 +27,15 @@ export interface RequestRefundInput {
   refundNo: string;
 }
 
+/**
+ * Ask the channel now, whatever state these are in, and settle what it says as any other answer: what
+ * reconciliation found different. Attempts by id, refunds by number; sent twice it asks twice.
+ */
+export interface AskChannel {
+  payRecordIds: number[];
+  refundNos: string[];
+}
+
 export interface Progress {
   status: OrderStatus | 'loading';
   line: string;
@@ -39,6 +48,7 @@ export const requestRefundUpdate = defineUpdate<RefundOutcome, [RequestRefundInp
 );
 /** The doorbell: news from a channel waits in the inbox. Carries nothing. */
 export const channelNewsSignal = defineSignal('channelNews');
+export const askChannelSignal = defineSignal<[AskChannel]>('askChannel');
 /** Look again at what is left to do. */
 export const nudgeSignal = defineSignal('nudge');
 export const progressQuery = defineQuery<Progress>('progress');
