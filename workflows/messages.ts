@@ -49,6 +49,18 @@ export const requestRefundUpdate = defineUpdate<RefundOutcome, [RequestRefundInp
 /** The doorbell: news from a channel waits in the inbox. Carries nothing. */
 export const channelNewsSignal = defineSignal('channelNews');
 export const askChannelSignal = defineSignal<[AskChannel]>('askChannel');
-/** Look again at what is left to do. */
+/** Look again at what is left to do; to a day's reconciliation: try now. */
 export const nudgeSignal = defineSignal('nudge');
+/** What a day's reconciliation is about. */
+export interface DayInput {
+  channel: string;
+  /** `YYYY-MM-DD`, in the channel's own zone. */
+  day: string;
+  /** Compare and report only: nobody is asked, no case is opened. */
+  dryRun: boolean;
+  /** Who wanted it: `schedule`, or an API key. */
+  actor: string;
+}
+
+export const reconciliationProgressQuery = defineQuery<string>('progress');
 export const progressQuery = defineQuery<Progress>('progress');
