@@ -1,12 +1,15 @@
 import type { ChannelPolicy, ChannelRow } from '../domain/channel-policy';
 import type { PaymentChannel } from './contract';
 import type { HttpClient } from './http-client';
+import type { HttpDownload } from './http-download';
 import type { SharedKeys } from './message-authenticity';
 
 /** What the registry gives an adapter besides its row and secrets. */
 export interface AdapterDeps {
   /** Already bound to this channel: its own connection pool. */
   http: HttpClient;
+  /** For trade bills: apart from `http`, so that a long download holds up no payment. */
+  download: HttpDownload;
   now: () => Date;
 }
 
