@@ -40,8 +40,6 @@ export interface ComparedDay {
 
 /** Days started by one round at most, the oldest first; the next round takes the rest. */
 const DUE_MAX = 50;
-/** A bill that is late, or that could not be used, is looked for again after this. */
-const LATER_MS = 3_600_000;
 
 /** The database steps of reconciliation: short ones, and those that may take minutes. */
 export function createReconciliationSteps(deps: ActivityDeps) {
@@ -71,29 +69,29 @@ export function createReconciliationSteps(deps: ActivityDeps) {
 
     /** How long to wait for the bill, or null when its deadline has passed: then a person is told. */
     async noteBillMissing(
-      input: Day & { tries: number; reason: string; retryAfterMs: number | null },
+      input: Day & { dryRun: boolean; tries: number; reason: string; retryAfterMs: number | null },
     ): Promise<{ waitMs: number | null }> {
-      const { channel, day, reason } = input;
+      const { channel, day, dryRun, reason } = input;
       const { row, policy } = await configuredChannel(deps, channel);
       const leftMs = billDeadline(day, row.timeZone).getTime() - Date.now();
       if (leftMs <= 0) {
         await failpoint('recon-no-bill:before', day);
-        await noteNoBill(pool, { channel, day, reason, nextTryAt: inMs(LATER_MS) });
+        await noteNoBill(pool, { channel, day, dryRun, reason });
         await failpoint('recon-no-bill:after', day);
         return { waitMs: null };
       }
       const ladderMs = rung(policy.tradeBillLadderMs, input.tries - 1);
       const waitMs = Math.min(Math.max(ladderMs, input.retryAfterMs ?? 0), leftMs);
-      await noteWaiting(pool, { channel, day, reason, nextTryAt: inMs(waitMs) });
+      await noteWaiting(pool, { channel, day, reason, nextTryInMs: waitMs });
       return { waitMs };
     },
 
     /** A file that cannot be used: nothing of it is compared, a person is told why. */
     async noteBillRejected(
-      input: Day & { billId: number; fault: BillFault; message: string },
+      input: Day & { dryRun: boolean; fault: BillFault; message: string },
     ): Promise<void> {
       await failpoint('recon-rejected:before', input.day);
-      await noteRejected(pool, { ...input, nextTryAt: inMs(LATER_MS) });
+      await noteRejected(pool, input);
       await failpoint('recon-rejected:after', input.day);
     },
 
@@ -116,7 +114,7 @@ export function createReconciliationSteps(deps: ActivityDeps) {
     },
 
     /** Puts what remains before a person (not after a dry run), and the report is there. */
-    closeReconciliation: (input: Day): Promise<{ cases: number }> =>
+    closeReconciliation: (input: Day & { dryRun: boolean }): Promise<{ cases: number }> =>
       whileBeating(async () => {
         await failpoint('recon-close:before', input.day);
         const counts = await closeRun(deps.reconciliation.pool, input);
@@ -124,8 +122,4 @@ export function createReconciliationSteps(deps: ActivityDeps) {
         return { cases: counts.case };
       }),
   };
-}
-
-function inMs(ms: number): string {
-  return new Date(Date.now() + ms).toISOString();
 }

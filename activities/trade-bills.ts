@@ -15,7 +15,7 @@ import type { Day } from './reconciliation';
  */
 export type BillOutcome =
   | { outcome: 'loaded' | 'unchanged'; rows: number; rowErrors: number }
-  | { outcome: 'rejected'; billId: number; fault: BillFault; message: string }
+  | { outcome: 'rejected'; fault: BillFault; message: string }
   | { outcome: 'not_ready' | 'unavailable'; reason: string; retryAfterMs: number | null };
 
 const TEXT_MAX = 200;
@@ -68,11 +68,10 @@ export function createTradeBillSteps(deps: ActivityDeps) {
         return undefined;
       });
       if (!loaded) return unavailable(reasonOf(download.failure), null);
-      const { status, billId, rows, rowErrors, fault, message } = loaded;
+      const { status, rows, rowErrors, fault, message } = loaded;
       if (status !== 'rejected') return { outcome: status, rows, rowErrors };
       return {
         outcome: 'rejected',
-        billId,
         fault: fault ?? 'unreadable',
         message: (message ?? '').slice(0, TEXT_MAX),
       };

@@ -60,6 +60,8 @@ export interface DayInput {
   dryRun: boolean;
   /** Who wanted it: `schedule`, or an API key. */
   actor: string;
+  /** Tries to fetch the bill in the run before this one, which it continues. */
+  tries?: number;
 }
 
 export const reconciliationProgressQuery = defineQuery<string>('progress');

@@ -11,10 +11,12 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
+  continueAsNew,
   isCancellation,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { ComparedDay, ReconciliationPlan } from '../activities/reconciliation';
 import type { BillOutcome } from '../activities/trade-bills';
@@ -29,6 +31,9 @@ export interface DayResult {
   open: number;
   cases: number;
 }
+
+/** A bill may be waited for through very many tries; its history stays readable. */
+const EVENTS_PER_RUN = 250;
 
 interface DayRun {
   input: DayInput;
@@ -76,15 +81,16 @@ async function fetchBill(
   run: DayRun,
 ): Promise<Exclude<BillOutcome, Missing> | { outcome: 'none' }> {
   const day = dayOf(run);
-  for (let tries = 1; ; tries++) {
+  const { dryRun } = run.input;
+  for (let tries = (run.input.tries ?? 0) + 1; ; tries++) {
     const outcome = await load(run);
     stopHere(run);
     if (isThere(outcome)) return outcome;
     if (outcome.outcome === 'rejected') {
-      const { billId, fault, message } = outcome;
+      const { fault, message } = outcome;
       await step(
         'noteBillRejected',
-        { ...day, billId, fault, message },
+        { ...day, dryRun, fault, message },
         `the bill is no good: ${fault}`,
       );
       return outcome;
@@ -92,7 +98,7 @@ async function fetchBill(
     const { reason, retryAfterMs } = outcome;
     const { waitMs } = await step(
       'noteBillMissing',
-      { ...day, tries, reason, retryAfterMs },
+      { ...day, dryRun, tries, reason, retryAfterMs },
       `no bill yet (${outcome.outcome}): until when is it waited for?`,
     );
     if (waitMs === null) return { outcome: 'none' };
@@ -100,6 +106,9 @@ async function fetchBill(
     run.nudged = false;
     await condition(() => run.nudged || run.stopping, waitMs, { summary: run.line });
     stopHere(run);
+    if (workflowInfo().historyLength > EVENTS_PER_RUN) {
+      await continueAsNew<typeof reconcileDay>({ ...run.input, tries });
+    }
   }
 }
 
@@ -155,6 +164,8 @@ async function repair(run: DayRun): Promise<boolean> {
   );
   if (asked === 0) return false;
   const until = Date.now() + run.plan.askMs;
+  // Where the channel did not answer, it is asked once more.
+  let againAt = Date.now() + run.plan.askMs / 2;
   for (let look = 0; Date.now() < until && !run.stopping; look++) {
     const ladderMs = LOOK_LADDER_MS[look] ?? LOOK_LADDER_MS[LOOK_LADDER_MS.length - 1]!;
     show(run, `asked about ${asked}, waiting for the answers`);
@@ -167,6 +178,9 @@ async function repair(run: DayRun): Promise<boolean> {
       'what is still unanswered',
     );
     if (unanswered === 0) break;
+    if (Date.now() < againAt) continue;
+    againAt = until;
+    await longStep('askAboutDifferences', day, run.plan, `ask again: ${unanswered} unanswered`);
   }
   return true;
 }
