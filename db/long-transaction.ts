@@ -1,3 +1,4 @@
+import type { QueryResult } from 'pg';
 import type { Client, Pool } from './transaction';
 
 /** A statement that takes longer is ended by PostgreSQL: nobody waits for ever behind its locks. */
@@ -5,8 +6,8 @@ export const LONG_STATEMENT_MS = 3_600_000;
 
 /**
  * One transaction with time for a whole trade bill, where `withTransaction` would end after seconds.
- * Never run again by itself: a bill that is being downloaded can be read only once. A single statement
- * needs its own `query_timeout` of `LONG_STATEMENT_MS` besides, which the pool keeps in this process.
+ * Never run again by itself: a bill that is being downloaded can be read only once. Its long
+ * statements go through `longQuery`.
  */
 export async function withLongTransaction<T>(
   pool: Pool,
@@ -31,4 +32,14 @@ export async function withLongTransaction<T>(
   } finally {
     client.release(broken);
   }
+}
+
+/** A statement that the pool's own limit for an answer, which is made for rows, would end too early. */
+export function longQuery(
+  client: Client,
+  text: string,
+  values: unknown[] = [],
+): Promise<QueryResult<Record<string, unknown>>> {
+  const statement = { text, values, query_timeout: LONG_STATEMENT_MS };
+  return client.query<Record<string, unknown>>(statement);
 }

@@ -27,14 +27,6 @@ export const DIFFERENCE_KINDS = [
 ] as const;
 export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
 
-/**
- * `open`: something is wrong and nothing explains it yet. `waiting`: nothing is wrong yet, it is being
- * settled (a surplus that is being refunded, a refund that is under way on both sides). `suspense`:
- * waits for the other side across dates. `case`: before a person. `resolved`: gone when compared again,
- * or explained by the bill of another day.
- */
-export type DifferenceStatus = 'open' | 'waiting' | 'suspense' | 'case' | 'resolved';
-
 /** A row this near to a midnight of the channel's zone may stand in the neighbour's bill. */
 export const NEAR_MIDNIGHT_MS = 2 * 3_600_000;
 /** The bills of so many days before and after are searched for the other side. */
@@ -80,6 +72,8 @@ export interface RefundSide {
   amountMinor: number;
   currency: string;
   status: RefundState;
+  /** The channel answered a question about it after this reconciliation had begun. */
+  answeredSince: boolean;
 }
 
 /** Of what only we have: where else it may be. */
@@ -104,6 +98,9 @@ export type Classification =
       /** A finer word where the kind does not say it all. */
       reason: string;
     };
+
+/** A refund under way on both sides: never a case of reconciliation's own. */
+export const STILL_PROCESSING = 'processing';
 
 const MATCHED: Classification = { class: 'matched' };
 const open = (kind: DifferenceKind, reason = ''): Classification => ({
@@ -200,9 +197,12 @@ function classifyRefund(
     case 'processing':
       // The file was frozen when it was made; what a query or a callback said since is newer.
       if (succeededHere) return MATCHED;
-      return refund.status === 'failed' || refund.status === 'abnormal'
-        ? open('refund_status', 'not_processing_here')
-        : waiting('refund_status', 'processing');
+      if (refund.status === 'failed' || refund.status === 'abnormal')
+        return open('refund_status', 'not_processing_here');
+      // Under way on both sides: the channel is asked, and if it says so too, there is time.
+      return refund.answeredSince
+        ? waiting('refund_status', STILL_PROCESSING)
+        : open('refund_status', STILL_PROCESSING);
     case 'failed':
       return refund.status === 'failed' ? MATCHED : open('refund_status', 'failed_there');
     case 'unknown':

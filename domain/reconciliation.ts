@@ -1,12 +1,7 @@
 /** What a reconciliation says of itself: its runs, and the report that people read. */
-import type { DifferenceKind, DifferenceStatus } from './differences';
+import type { DifferenceKind } from './differences';
+import type { DifferenceStatus, RunStatus } from './states';
 import type { BillFault } from './trade-bill';
-
-/**
- * `waiting_bill`: the channel has not made its bill yet. `done`: compared, and there is a report.
- * `rejected`: the file cannot be used. `no_bill`: not there in time; it is looked for again later.
- */
-export type RunStatus = 'running' | 'waiting_bill' | 'done' | 'rejected' | 'no_bill';
 
 /** A sum of minor units; as decimal text where it leaves the safe integers. */
 export type SumMinor = number | string;

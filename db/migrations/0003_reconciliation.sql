@@ -147,6 +147,7 @@ insert into allowed_moves (subject, from_status, to_status) values
   ('difference', 'open', 'case'),
   ('difference', 'open', 'resolved'),
   ('difference', 'waiting', 'open'),
+  ('difference', 'waiting', 'case'),
   ('difference', 'waiting', 'resolved'),
   ('difference', 'suspense', 'open'),
   ('difference', 'suspense', 'case'),
