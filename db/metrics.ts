@@ -110,14 +110,10 @@ export const databaseGauges: readonly DatabaseGauge[] = [
   ),
   gauge(
     'payment_open_differences',
-    'Differences between trade bills and our books that nothing explains yet, by kind and status.',
+    'Differences between trade bills and our books that are no case yet, by kind and status.',
     ['kind', 'status'],
     `select kind, status, count(*)::float8 as value from differences
-     where status in ('open', 'waiting', 'suspense') group by kind, status
-     union all
-     select d.kind, d.status, count(*)::float8 from differences d
-     where d.status = 'case' and d.first_seen_at > now() - interval '92 days'
-     group by d.kind, d.status`,
+     where status in ('open', 'waiting', 'suspense') group by kind, status`,
   ),
 ];
 
