@@ -15,13 +15,14 @@ import { readSmallBody } from './http-download';
 import type { DownloadExchange } from './http-download';
 import { openBillFile, wrongDay } from './trade-bill-reading';
 import type { BillFormat } from './trade-bill-rows';
+import { byMinute } from './zone-clock';
 
 /*
  * Trade bills of dialect `mock-b`: a signed answer with hash, sums and path of the file, then the
  * file, gzip CSV in minor units. Protocol: mock-channel/PROTOCOL.md, section 2.
  */
 
-const FORMAT: BillFormat = {
+const FORMAT: Omit<BillFormat, 'readTime'> = {
   columns: {
     time: 'success_time',
     type: 'trade_type',
@@ -49,7 +50,6 @@ const FORMAT: BillFormat = {
     CLOSED: 'failed',
   },
   amounts: { unit: 'minor', grouping: false, currencySigns: false },
-  readTime: readInstant,
   summary: null,
 };
 
@@ -94,7 +94,7 @@ export async function openMockBBill(
     statedSha256: hash,
     statedTotals: totals,
     maxBytes: row.policy.tradeBillMaxBytes ?? MOCK_POLICY.tradeBillMaxBytes,
-    format: FORMAT,
+    format: { ...FORMAT, readTime: byMinute(readInstant) },
     fault: wrongDay(day, readText(json, 'bill_date') ?? ''),
   });
 }

@@ -9,8 +9,8 @@ import { CsvRecords } from './csv-records';
 import type { CsvRecord } from './csv-records';
 import { unreadable } from './http-answer';
 import { DownloadError } from './http-download';
-import { cleanCell, findColumns, readBillRow, readSummaryRow } from './trade-bill-rows';
-import type { BillColumn, BillFormat, Positions, SummaryColumn } from './trade-bill-rows';
+import { BillRowReader, cleanCell, findColumns, readSummaryRow } from './trade-bill-rows';
+import type { BillFormat, Positions, SummaryColumn } from './trade-bill-rows';
 
 /** A trade bill that is being downloaded, and what its channel said about it. */
 export interface BillFile {
@@ -176,12 +176,15 @@ class BillReading implements TradeBillSource {
 class BillTable {
   lines: BillLine[] = [];
   private rows = 0;
-  private width = 0;
-  private positions: Positions<BillColumn> | undefined;
+  private reader: BillRowReader | undefined;
   private summaryPositions: Positions<SummaryColumn> | undefined;
   private readonly totals: BillTotals[] = [];
 
-  constructor(private readonly format: BillFormat) {}
+  private readonly summaryNames: ReadonlySet<string>;
+
+  constructor(private readonly format: BillFormat) {
+    this.summaryNames = new Set(Object.values(format.summary ?? {}));
+  }
 
   take(records: CsvRecord[]): void {
     for (const record of records) this.takeOne(record);
@@ -199,7 +202,7 @@ class BillTable {
    * @throws TradeBillError when the table did not come to its end
    */
   end(): BillTotals[] | null {
-    if (!this.positions) throw new TradeBillError('unreadable', 'the file has no header');
+    if (!this.reader) throw new TradeBillError('unreadable', 'the file has no header');
     if (this.summaryPositions) return this.totals;
     if (this.format.summary !== null && this.rows > 0) {
       throw new TradeBillError('cut_off', `no summary after ${this.rows} rows`);
@@ -209,27 +212,23 @@ class BillTable {
 
   private takeOne(record: CsvRecord): void {
     const { format } = this;
-    if (!this.positions) {
-      this.positions = findColumns(record, format.columns);
-      this.width = record.cells.length;
+    if (!this.reader) {
+      const positions = findColumns(record, format.columns);
+      this.reader = new BillRowReader(format, positions, record.cells.length);
     } else if (this.summaryPositions) {
       this.totals.push(readSummaryRow(format, this.summaryPositions, record));
-    } else if (format.summary && isSummaryHeader(record, format.summary)) {
+    } else if (format.summary && this.isSummaryHeader(record)) {
       this.summaryPositions = findColumns(record, format.summary);
     } else {
       this.rows += 1;
-      this.lines.push(readBillRow(format, this.positions, this.width, record));
+      this.lines.push(this.reader.read(record));
     }
   }
-}
 
-/** No row holds the name of a summary's column of counts in its first cells. */
-function isSummaryHeader(record: CsvRecord, summary: Readonly<Record<SummaryColumn, string>>) {
-  const first = record.cells[0];
-  if (first === undefined || first.length > 64) return false;
-  const name = cleanCell(first);
-  // Whichever of them stands first, and however the others are ordered.
-  return Object.values(summary).includes(name);
+  /** Whichever column of sums stands first: no row begins with the name of one. */
+  private isSummaryHeader({ cells: [first] }: CsvRecord): boolean {
+    return first !== undefined && first.length <= 64 && this.summaryNames.has(cleanCell(first));
+  }
 }
 
 function decoderFor(charset: string): TextDecoder {

@@ -81,80 +81,100 @@ export function findColumns<Column extends string>(
   );
 }
 
-/** A row as our line; a cell that cannot be read makes it a line of kind `error`, never a guess. */
-export function readBillRow(
-  format: BillFormat,
-  positions: Positions<BillColumn>,
-  width: number,
-  record: CsvRecord,
-): BillLine {
-  const { cells, lineNo } = record;
-  const cell = (column: BillColumn): string => cleanCell(cells[positions[column]]);
-  const type = cell('type');
-  const statusWord = cell('status');
-  const word = printable(`${type} ${statusWord}`.trim(), MAX_WORD);
-  const line: BillLine = {
-    lineNo,
-    kind: (Object.hasOwn(format.kinds, type) ? format.kinds[type] : undefined) ?? 'unknown',
-    status:
-      (Object.hasOwn(format.statuses, statusWord) ? format.statuses[statusWord] : undefined) ??
-      'unknown',
-    outTradeNo: null,
-    channelTradeNo: null,
-    outRefundNo: null,
-    channelRefundNo: null,
-    amountMinor: null,
-    currency: null,
-    feeMinor: null,
-    occurredAt: null,
-    word,
-    error: null,
-  };
-  const wrong = (what: string): BillLine => ({
-    ...line,
-    kind: 'error',
-    status: 'unknown',
-    amountMinor: null,
-    feeMinor: null,
-    error: printable(what, MAX_ERROR),
-  });
-  if (record.broken !== null) return wrong(`not CSV: ${record.broken}`);
-  if (cells.length !== width) {
-    return wrong(`${cells.length} cells where the header has ${width}: ${cells.join(',')}`);
+/**
+ * Reads the rows of one file. A row becomes our line; one with a cell that cannot be read becomes a
+ * line of kind `error`, never a guess. (A class, and no closure per row: there are millions.)
+ */
+export class BillRowReader {
+  /** @param width how many cells the header has */
+  constructor(
+    private readonly format: BillFormat,
+    private readonly positions: Positions<BillColumn>,
+    private readonly width: number,
+  ) {}
+
+  read(record: CsvRecord): BillLine {
+    const { format } = this;
+    const { cells } = record;
+    const type = this.cell(cells, 'type');
+    const statusWord = this.cell(cells, 'status');
+    const line: BillLine = {
+      lineNo: record.lineNo,
+      kind: (Object.hasOwn(format.kinds, type) ? format.kinds[type] : undefined) ?? 'unknown',
+      status:
+        (Object.hasOwn(format.statuses, statusWord) ? format.statuses[statusWord] : undefined) ??
+        'unknown',
+      outTradeNo: null,
+      channelTradeNo: null,
+      outRefundNo: null,
+      channelRefundNo: null,
+      amountMinor: null,
+      currency: null,
+      feeMinor: null,
+      occurredAt: null,
+      word: printable(`${type} ${statusWord}`.trim(), MAX_WORD),
+      error: null,
+    };
+    const wrong = this.fill(line, record);
+    if (wrong === undefined) return line;
+    line.kind = 'error';
+    line.status = 'unknown';
+    line.amountMinor = null;
+    line.feeMinor = null;
+    line.error = printable(wrong, MAX_ERROR);
+    return line;
   }
 
-  for (const column of NUMBERS) {
-    const number = cell(column);
-    if (number === '') continue;
-    if (!NUMBER.test(number)) return wrong(said(format, column, number));
-    line[column] = number;
-  }
-  const currency = cell('currency');
-  if (CURRENCY.test(currency)) line.currency = currency;
-  const time = cell('time');
-  if (time !== '') {
-    const occurredAt = format.readTime(time);
-    if (occurredAt === undefined) return wrong(said(format, 'time', time));
-    line.occurredAt = occurredAt;
-  }
-  const amount = cell('amount');
-  const amountMinor = readBillAmount(amount, currency, format.amounts);
-  if (amountMinor === undefined) {
-    return wrong(`${said(format, 'amount', amount)}, currency "${currency}"`);
-  }
-  const fee = cell('fee');
-  // An empty fee, or a dash, is "the file does not say", which is not the same as no fee.
-  const feeMinor = fee === '' || fee === '-' ? null : readBillAmount(fee, currency, format.amounts);
-  if (feeMinor === undefined) return wrong(said(format, 'fee', fee));
+  /** Fills in what the row says. @returns what about it cannot be read */
+  private fill(line: BillLine, { cells, broken }: CsvRecord): string | undefined {
+    const { format } = this;
+    if (broken !== null) return `not CSV: ${broken}`;
+    if (cells.length !== this.width) {
+      return `${cells.length} cells where the header has ${this.width}: ${cells.join(',')}`;
+    }
+    let hasNumber = false;
+    for (const column of NUMBERS) {
+      const number = this.cell(cells, column);
+      if (number === '') continue;
+      if (!NUMBER.test(number)) return this.said(column, number);
+      line[column] = number;
+      hasNumber = true;
+    }
+    const currency = this.cell(cells, 'currency');
+    if (CURRENCY.test(currency)) line.currency = currency;
+    const time = this.cell(cells, 'time');
+    if (time !== '') {
+      const occurredAt = format.readTime(time);
+      if (occurredAt === undefined) return this.said('time', time);
+      line.occurredAt = occurredAt;
+    }
+    const amount = this.cell(cells, 'amount');
+    const amountMinor = readBillAmount(amount, currency, format.amounts);
+    if (amountMinor === undefined) {
+      return `${this.said('amount', amount)}, currency "${currency}"`;
+    }
+    const fee = this.cell(cells, 'fee');
+    // An empty fee, or a dash, is "the file does not say", which is not the same as no fee.
+    const feeMinor =
+      fee === '' || fee === '-' ? null : readBillAmount(fee, currency, format.amounts);
+    if (feeMinor === undefined) return this.said('fee', fee);
 
-  const ofMoney = line.kind === 'payment' || line.kind === 'refund' || line.kind === 'reversal';
-  if (ofMoney) {
-    if (amountMinor < 0) return wrong(`${said(format, 'amount', amount)} is negative`);
-    if (NUMBERS.every((column) => line[column] === null)) return wrong('none of its numbers');
+    if (line.kind === 'payment' || line.kind === 'refund' || line.kind === 'reversal') {
+      if (amountMinor < 0) return `${this.said('amount', amount)} is negative`;
+      if (!hasNumber) return 'a row about money without any number';
+    }
+    line.amountMinor = amountMinor;
+    line.feeMinor = feeMinor;
+    return undefined;
   }
-  line.amountMinor = amountMinor;
-  line.feeMinor = feeMinor;
-  return line;
+
+  private cell(cells: readonly string[], column: BillColumn): string {
+    return cleanCell(cells[this.positions[column]]);
+  }
+
+  private said(column: BillColumn, text: string): string {
+    return `${this.format.columns[column]}: "${text}"`;
+  }
 }
 
 /**
@@ -191,16 +211,14 @@ const NUMBERS = ['outTradeNo', 'channelTradeNo', 'outRefundNo', 'channelRefundNo
 /** Wider than our own numbers: a bill may name numbers that others made. */
 const NUMBER = /^[\x21-\x7e]{1,64}$/;
 const CURRENCY = /^[A-Z]{3}$/;
+const PLAIN = /^[\x20-\x7e]*$/;
 /** Source: domain/trade-bill.ts. */
 const MAX_WORD = 64;
 const MAX_ERROR = 200;
 
-function said(format: BillFormat, column: BillColumn, text: string): string {
-  return `${format.columns[column]}: "${text}"`;
-}
-
 /** Channel text as evidence: no control characters (a database takes no NUL), bounded. */
 export function printable(text: string, maxChars: number): string {
+  if (text.length <= maxChars && PLAIN.test(text)) return text;
   return (
     text
       .slice(0, maxChars)

@@ -31,7 +31,6 @@ export class BusinessZone {
   /** `2026-05-01T16:00:00+08:00`. */
   timeWithOffsetOf(instant: string): string {
     const minutes = this.aheadMs(Date.parse(instant)) / 60_000;
-    const two = (value: number): string => String(Math.trunc(value)).padStart(2, '0');
     const size = Math.abs(minutes);
     const offset = `${minutes < 0 ? '-' : '+'}${two(size / 60)}:${two(size % 60)}`;
     return this.local(instant).slice(0, 19) + offset;
@@ -63,4 +62,8 @@ export class BusinessZone {
     this.aheadByQuarter.set(quarter, ahead);
     return ahead;
   }
+}
+
+function two(value: number): string {
+  return String(Math.trunc(value)).padStart(2, '0');
 }
