@@ -68,10 +68,10 @@ async function readRuns(
        case when x.status = 'rejected' then jsonb_build_object('fileName', x.file_name,
          'fault', x.fault, 'message', x.message) end as rejected,
        case when $4::boolean then r.totals end as totals,
-       coalesce((select jsonb_agg(n order by n.kind, n.status) from (
+       coalesce((select jsonb_agg(s order by s.kind, s.status) from (
          select d.kind, d.status, count(*)::int as n from differences d
          where d.channel = r.channel and d.business_date = r.business_date
-         group by d.kind, d.status) n), '[]') as counts
+         group by d.kind, d.status) s), '[]') as counts
      from reconciliation_runs r
      join channels c on c.channel = r.channel
      left join trade_bills b on b.bill_id = r.bill_id
