@@ -28,6 +28,7 @@ export interface Day {
 /** The waits that a day's run keeps, as the channel's policy and this worker have them. */
 export interface ReconciliationPlan {
   heartbeatMs: number;
+  fetchAgainMs: number;
   askMs: number;
 }
 
@@ -64,7 +65,11 @@ export function createReconciliationSteps(deps: ActivityDeps) {
       const { policy } = await configuredChannel(deps, input.channel);
       await beginRun(pool, input);
       await failpoint('recon-begin:after', input.day);
-      return { heartbeatMs: deps.reconciliation.heartbeatMs, askMs: policy.reconcileAskMs };
+      return {
+        heartbeatMs: deps.reconciliation.heartbeatMs,
+        fetchAgainMs: rung(policy.tradeBillLadderMs, 0),
+        askMs: policy.reconcileAskMs,
+      };
     },
 
     /** How long to wait for the bill, or null when its deadline has passed: then a person is told. */

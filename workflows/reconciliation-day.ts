@@ -46,7 +46,7 @@ interface DayRun {
 }
 
 export async function reconcileDay(input: DayInput): Promise<DayResult> {
-  const plan: ReconciliationPlan = { heartbeatMs: 30_000, askMs: 0 };
+  const plan: ReconciliationPlan = { heartbeatMs: 30_000, fetchAgainMs: 1_000, askMs: 0 };
   const run: DayRun = {
     input,
     plan,
@@ -82,12 +82,19 @@ async function fetchBill(
 ): Promise<Exclude<BillOutcome, Missing> | { outcome: 'none' }> {
   const day = dayOf(run);
   const { dryRun } = run.input;
+  let spoilt = 0;
   for (let tries = (run.input.tries ?? 0) + 1; ; tries++) {
     const outcome = await load(run);
     stopHere(run);
     if (isThere(outcome)) return outcome;
     if (outcome.outcome === 'rejected') {
       const { fault, message } = outcome;
+      if (MAY_BE_THE_WAY.includes(fault) && ++spoilt < SPOILT_TRIES_MAX) {
+        show(run, `the bill arrived ${fault}, fetching it again`);
+        await condition(() => run.stopping, run.plan.fetchAgainMs, { summary: run.line });
+        stopHere(run);
+        continue;
+      }
       await step(
         'noteBillRejected',
         { ...day, dryRun, fault, message },
@@ -111,6 +118,10 @@ async function fetchBill(
     }
   }
 }
+
+/** Faults that the way here may have made: only a file that keeps arriving like that is the channel's. */
+const MAY_BE_THE_WAY: readonly string[] = ['cut_off', 'wrong_hash'];
+const SPOILT_TRIES_MAX = 3;
 
 type Missing = Extract<BillOutcome, { reason: string }>;
 
