@@ -89,7 +89,8 @@ class BillReading implements TradeBillSource {
       return undefined;
     } catch (error) {
       if (error instanceof DownloadError) return error;
-      return undefined;
+      // Nothing at all is no packed file that ends too early.
+      return this.bytes === 0 ? 'empty' : undefined;
     }
   }
 
@@ -259,6 +260,9 @@ function decode(decoder: TextDecoder, chunk?: Buffer): string {
   try {
     return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
   } catch (error) {
+    if (chunk === undefined) {
+      throw new TradeBillError('cut_off', 'the file ends in the middle of a character');
+    }
     const message = `a byte of the file is not ${decoder.encoding}`;
     throw Object.assign(new TradeBillError('wrong_encoding', message), { cause: error });
   }
