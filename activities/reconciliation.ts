@@ -54,7 +54,7 @@ export function createReconciliationSteps(deps: ActivityDeps) {
      * for the other side for too long. Then the dates that are due.
      */
     async listDueReconciliations(input: { daysBack: number }): Promise<{ due: Day[] }> {
-      await openMissingReportCases(pool);
+      await openMissingReportCases(pool, { daysBack: input.daysBack });
       for (const { row } of await deps.channels.all()) await reviseSuspense(pool, row.channel);
       const due = await dueDays(pool, { daysBack: input.daysBack, limit: DUE_MAX });
       return { due: due.map(({ channel, day }) => ({ channel, day })) };

@@ -131,6 +131,7 @@ export async function runWorker(
     taskQueue: config.taskQueue,
     log,
     everyMs: config.relayEveryMs,
+    reconcileDaysBack: config.reconcileDaysBack,
   });
   const health = await serveHealth(config, log, metrics, () => worker.getState());
 
