@@ -36,9 +36,16 @@ export interface Comparison {
  */
 export async function compareBill(client: Client, comparison: Comparison): Promise<void> {
   // A bill's numbers fit; a spill to disk would still be right, only slower.
-  await client.query(`set local work_mem = '256MB'; set local hash_mem_multiplier = 2`);
+  // What two sides have in common is found by hashing: expressions have no statistics, from which the
+  // planner would conclude that the sides multiply and had better be sorted.
+  await client.query(
+    `set local work_mem = '256MB'; set local hash_mem_multiplier = 2; set local enable_mergejoin = off`,
+  );
   await compareAll(client, comparison);
+  // Nobody else gathers statistics of temporary tables, and without them few rows look like many.
+  await client.query('analyze compared');
   await findOddLines(client, comparison);
+  await client.query('analyze odd');
   await findOursOnly(client, comparison);
   await classifyAll(client, comparison);
 }
@@ -64,17 +71,15 @@ async function compareAll(client: Client, comparison: Comparison): Promise<void>
   const due = expectedFeeSql('l.amount_minor', bp);
   const fee =
     bp === '0' ? '' : `and l.fee_minor = case when b.is_refund then -(${due}) else ${due} end`;
-  await client.query(`create temp table compared (kind text, currency text, line_no integer,
-    is_refund boolean, our_id bigint, line_count bigint, amount_minor numeric, fee_minor numeric)
-    on commit drop`);
+  await client.query('analyze repeated');
   await longQuery(
     client,
-    `insert into compared
+    `create temp table compared on commit drop as
      select l.kind, l.currency,
-       case when l.clean then null else l.line_no end, l.is_refund, l.our_id,
-       count(l.line_no), sum(l.amount_minor), sum(l.fee_minor)
+       case when l.clean then null else l.line_no end as line_no, l.is_refund, l.our_id,
+       count(l.line_no) as line_count, sum(l.amount_minor) as amount_minor
      from (
-       select l.kind, l.currency, l.line_no, l.amount_minor, l.fee_minor,
+       select l.kind, l.currency, l.line_no, l.amount_minor,
          case when l.line_no is null then b.is_refund end as is_refund,
          case when l.line_no is null then b.our_id end as our_id,
          l.line_no is null or (b.our_id is not null and l.status = 'succeeded'
@@ -90,15 +95,15 @@ async function compareAll(client: Client, comparison: Comparison): Promise<void>
          from ${lines} l left join repeated r on r.kind = l.kind and r.no = ${channelNo('l')}
        ) l
        full join (
-         select false as is_refund, c.channel_trade_no collate "C" as no, c.capture_id as our_id,
+         select false as is_refund, c.channel_trade_no as no, c.capture_id as our_id,
            c.amount_minor::bigint as amount_minor, c.currency::text as currency,
-           case when c.settles or c.kind = 'held' then p.out_trade_no collate "C" end as out_trade_no
+           case when c.settles or c.kind = 'held' then p.out_trade_no end as out_trade_no
          from captures c join pay_records p on p.pay_record_id = c.pay_record_id
          where c.channel = $1::text and c.status = 'captured'
            and coalesce(c.paid_at, c.learnt_at) >= $2::timestamptz
            and coalesce(c.paid_at, c.learnt_at) < $3::timestamptz
          union all
-         select true, f.out_refund_no collate "C", f.refund_id, f.amount_minor::bigint,
+         select true, f.out_refund_no, f.refund_id, f.amount_minor::bigint,
            f.currency::text, null
          from refunds f
          where f.channel = $1::text and f.status = 'succeeded'
@@ -111,7 +116,10 @@ async function compareAll(client: Client, comparison: Comparison): Promise<void>
   );
 }
 
-/** Every line that is not plainly equal, beside all that our books have of it. */
+/**
+ * Every line that is not plainly equal, beside all that our books have of it. Each is looked up by a
+ * unique number (`limit 1` keeps the planner from reading all of a table for a few of them).
+ */
 async function findOddLines(client: Client, comparison: Comparison): Promise<void> {
   await longQuery(
     client,
@@ -148,9 +156,9 @@ async function findOddLines(client: Client, comparison: Comparison): Promise<voi
        coalesce(c.merchant_id, f.merchant_id, named.merchant_id, paid.merchant_id) as merchant_id,
        coalesce(c.order_id, f.order_id, named.order_id, paid.order_id) as order_id,
        named.pay_record_id <> own.pay_record_id is true as names_other,
-       c.capture_id is null and l.kind = 'payment' and exists (select from captures s
+       c.capture_id is null and l.kind = 'payment' and coalesce((select true from captures s
          where s.merchant_id = named.merchant_id and s.order_id = named.order_id
-           and s.settles and s.status = 'captured') as order_paid,
+           and s.settles and s.status = 'captured' limit 1), false) as order_paid,
        exists (select from trade_bills b join trade_bill_lines x on x.bill_id = b.bill_id
          where b.channel = $1::text and b.status = 'loaded' and b.bill_id <> $6::bigint
            and at.instant is not null
@@ -158,12 +166,12 @@ async function findOddLines(client: Client, comparison: Comparison): Promise<voi
            and (b.business_date = (at.instant at time zone $7::text)::date
              or b.business_date between $2::date - $8::int and $2::date - 1)
            and x.kind = l.kind and x.status = l.status
-           and coalesce(x.channel_refund_no, x.channel_trade_no)
+           and coalesce(x.channel_refund_no, x.channel_trade_no) collate "C"
              = coalesce(l.channel_refund_no, l.channel_trade_no)) as in_other_bill
      from summed l
      left join lateral (
        select named.* from pay_records named
-       where named.out_trade_no = l.out_trade_no and named.channel = $1::text
+       where named.out_trade_no = l.out_trade_no and named.channel = $1::text limit 1
      ) named on true
      left join lateral (
        select c.* from captures c
@@ -176,15 +184,20 @@ async function findOddLines(client: Client, comparison: Comparison): Promise<voi
           and c.pay_record_id = named.pay_record_id
         order by c.settles desc, c.capture_id limit 1)
      ) c on true
-     left join pay_records own on own.pay_record_id = c.pay_record_id
+     left join lateral (
+       select own.* from pay_records own where own.pay_record_id = c.pay_record_id limit 1
+     ) own on true
      left join lateral (
        select f.* from refunds f
        where l.kind = 'refund' and f.channel = $1::text
          and (f.out_refund_no = l.out_refund_no or f.channel_refund_no = l.channel_refund_no)
        order by f.out_refund_no = l.out_refund_no desc nulls last, f.refund_id limit 1
      ) f on true
-     left join captures paid on l.kind = 'refund' and f.refund_id is null
-       and paid.channel = $1::text and paid.channel_trade_no = l.channel_trade_no
+     left join lateral (
+       select paid.* from captures paid
+       where l.kind = 'refund' and f.refund_id is null
+         and paid.channel = $1::text and paid.channel_trade_no = l.channel_trade_no limit 1
+     ) paid on true
      cross join lateral (
        select case when l.kind = 'payment' then coalesce(c.paid_at, c.learnt_at)
          when l.kind = 'refund' then coalesce(f.first_sent_at, f.created_at) end as instant
@@ -210,10 +223,10 @@ async function findOursOnly(client: Client, comparison: Comparison): Promise<voi
       ? 'false'
       : `exists (select from trade_bill_lines x where x.bill_id in (${around})
            and case when u.is_refund then x.kind = 'refund' else x.kind = 'payment' end
-           and coalesce(x.out_refund_no, x.out_trade_no) = u.our_no)
+           and coalesce(x.out_refund_no, x.out_trade_no) collate "C" = u.our_no)
          or exists (select from trade_bill_lines x where x.bill_id in (${around})
            and case when u.is_refund then x.kind = 'refund' else x.kind = 'payment' end
-           and coalesce(x.channel_refund_no, x.channel_trade_no) = u.channel_no)`;
+           and coalesce(x.channel_refund_no, x.channel_trade_no) collate "C" = u.channel_no)`;
   await longQuery(
     client,
     `create temp table ours on commit drop as

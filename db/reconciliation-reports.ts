@@ -149,10 +149,10 @@ export async function billLinesOfOrder(client: Queryable, ref: OrderRef): Promis
      join trade_bills b on b.channel = n.channel and b.status = 'loaded'
      join lateral (
        select * from trade_bill_lines l where n.whose = 'ours' and l.bill_id = b.bill_id
-         and coalesce(l.out_refund_no, l.out_trade_no) = n.no
+         and coalesce(l.out_refund_no, l.out_trade_no) collate "C" = n.no
        union
        select * from trade_bill_lines l where n.whose = 'theirs' and l.bill_id = b.bill_id
-         and coalesce(l.channel_refund_no, l.channel_trade_no) = n.no
+         and coalesce(l.channel_refund_no, l.channel_trade_no) collate "C" = n.no
      ) l on true
      group by b.channel, b.business_date, b.file_name, l.line_no, l.kind, l.status, l.out_trade_no,
        l.channel_trade_no, l.out_refund_no, l.channel_refund_no, l.amount_minor, l.currency,

@@ -14,9 +14,9 @@ export async function pairSuspense(client: Queryable, channel: string): Promise<
          and b.business_date between s.business_date - $2::int and s.business_date + $2::int
        join trade_bill_lines l on l.bill_id = b.bill_id
          and l.kind = case when s.kind = 'ours_only' then 'payment' else 'refund' end
-         and (coalesce(l.out_refund_no, l.out_trade_no)
+         and (coalesce(l.out_refund_no, l.out_trade_no) collate "C"
              = coalesce(s.ours ->> 'out_refund_no', s.ours ->> 'out_trade_no')
-           or coalesce(l.channel_refund_no, l.channel_trade_no)
+           or coalesce(l.channel_refund_no, l.channel_trade_no) collate "C"
              = case when s.kind = 'ours_only' then s.ours ->> 'channel_trade_no'
                  else s.ours ->> 'channel_refund_no' end)
        where s.channel = $1::text and s.status = 'suspense'

@@ -92,8 +92,9 @@ async function load(
     };
   }
   await client.query(
-    `create index on ${table} ((coalesce(out_refund_no, out_trade_no)));
-     create index on ${table} ((coalesce(channel_refund_no, channel_trade_no)));
+    // Sorted by byte: nothing but equality is asked of a number, and a language's rules take their time.
+    `create index on ${table} ((coalesce(out_refund_no, out_trade_no) collate "C"));
+     create index on ${table} ((coalesce(channel_refund_no, channel_trade_no) collate "C"));
      analyze ${table};
      alter table trade_bill_lines attach partition ${table} for values in (${billId})`,
   );

@@ -36,17 +36,16 @@ create unique index trade_bills_one_loaded on trade_bills (channel, business_dat
 create index trade_bills_by_day on trade_bills (channel, business_date, bill_id);
 
 -- Each bill is a partition of its own, filled by COPY before it is attached: a load that is broken off
--- leaves nothing, and an old bill goes by dropping its table. Numbers sort by byte: nothing but
--- equality is asked of them.
+-- leaves nothing, and an old bill goes by dropping its table. Its indexes are made after the COPY.
 create table trade_bill_lines (
   bill_id bigint not null,
   line_no integer not null,
   kind text not null,
   status text not null,
-  out_trade_no text collate "C",
-  channel_trade_no text collate "C",
-  out_refund_no text collate "C",
-  channel_refund_no text collate "C",
+  out_trade_no text,
+  channel_trade_no text,
+  out_refund_no text,
+  channel_refund_no text,
   amount_minor bigint,
   currency text,
   fee_minor bigint,
