@@ -107,7 +107,7 @@ async function makePlan(
       case when is_refund then '4300' else '4200' end || lpad(n::text, 24, '0') as channel_trade_no,
       upper(substr(md5('R' || n), 1, 30)) as out_refund_no,
       '5000' || lpad(n::text, 24, '0') as channel_refund_no,
-      (100 + (n * 7919) % 1000000)::bigint as amount,
+      100 + (n * 7919::bigint) % 1000000 as amount,
       '${day}T00:00:00Z'::timestamptz + ((n % 86400) || ' seconds')::interval as at,
       case when (n - 1) % stride = 0 and (n - 1) / stride < injected
         then kinds[((n - 1) / stride) % array_length(kinds, 1) + 1] end as difference
