@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -71,6 +70,8 @@ export class Bills {
       ledger: Ledger;
       settings: Settings;
       accounts: Record<Dialect, Account>;
+      /** Where the files' own folder is made. */
+      parentFolder: string;
     },
   ) {}
 
@@ -134,7 +135,7 @@ export class Bills {
     const defects = this.plan(key).file;
     const charset =
       defects.charset ?? (dialect === 'mock-a' ? this.parts.settings.billCharset : 'utf-8');
-    this.folder ??= mkdtempSync(join(tmpdir(), 'mock-channel-bills-'));
+    this.folder ??= mkdtempSync(join(this.parts.parentFolder, 'mock-channel-bills-'));
     this.files += 1;
     const path = join(this.folder, String(this.files));
     const hash = createHash('sha256');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { getRequestListener } from '@hono/node-server';
 import { Hono } from 'hono';
 import { AutoPayers } from './auto-payers';
@@ -41,6 +42,8 @@ export interface MockChannelOptions {
   bPort?: number;
   /** The books' file, created if missing and read back if not; null: memory only. */
   booksPath?: string | null;
+  /** Folder in which the files of trade bills are made; default the system's temporary one. */
+  billFolder?: string;
   a: AccountOptions;
   b: AccountOptions;
   /** Base of the pay pages' addresses; default the control port's. */
@@ -99,7 +102,13 @@ export async function startMockChannel(options: MockChannelOptions): Promise<Moc
     },
     () => settings.businessClockOffsetMs,
   );
-  const bills = new Bills({ books, ledger, settings, accounts });
+  const bills = new Bills({
+    books,
+    ledger,
+    settings,
+    accounts,
+    parentFolder: options.billFolder ?? tmpdir(),
+  });
   const faults = new Faults();
   const callbacks = new Callbacks({ formats, accounts, books, faults, settings });
   const desk = new TradeDesk(books, ledger, settings, (news) => {
