@@ -57,6 +57,7 @@ export function createReconciliationSteps(deps: ActivityDeps) {
       await openMissingReportCases(pool, { daysBack: input.daysBack });
       for (const { row } of await deps.channels.all()) await reviseSuspense(pool, row.channel);
       const due = await dueDays(pool, { daysBack: input.daysBack, limit: DUE_MAX });
+      await failpoint('recon-list:after');
       return { due: due.map(({ channel, day }) => ({ channel, day })) };
     },
 

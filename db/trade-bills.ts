@@ -68,7 +68,7 @@ async function load(
     `create table ${table} (like trade_bill_lines);
      alter table ${table} alter bill_id set default ${billId}`,
   );
-  await failpoint('bill:before-copy');
+  await failpoint('bill:before-copy', day);
   const adder = new BillAdder();
   await copyIn(
     client,
@@ -80,7 +80,7 @@ async function load(
     }),
   );
   const { sha256, bytes, totals } = source.end();
-  await failpoint('bill:copied');
+  await failpoint('bill:copied', day);
   const current = await currentBill(client, channel, day);
   if (current?.sha256 === sha256) {
     await client.query(`drop table ${table}`);
@@ -122,7 +122,7 @@ async function load(
       JSON.stringify(adder.sums()),
     ],
   );
-  await failpoint('bill:before-commit');
+  await failpoint('bill:before-commit', day);
   return { status: 'loaded', billId, rows: adder.rows, rowErrors: adder.rowErrors };
 }
 

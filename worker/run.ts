@@ -22,7 +22,7 @@ const CONNECTION_TIMEOUT_MS = 2_000;
 /** Whole trade bills are loaded and compared: minutes, and a bound for what never ends. */
 const BILL_STATEMENT_TIMEOUT_MS = 3_600_000;
 /** Bills loaded or compared at the same time; the others wait for their turn. */
-const BILL_POOL_SIZE = 4;
+const BILL_POOL_SIZE = 8;
 
 export interface RunningWorker {
   healthUrl: string;
