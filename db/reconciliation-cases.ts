@@ -28,7 +28,7 @@ interface Difference {
   merchantId: string | null;
   orderId: string | null;
   refundNo: string | null;
-  ours: unknown;
+  ours: Record<string, unknown> | null;
   channelSays: Record<string, unknown> | null;
 }
 
@@ -124,11 +124,10 @@ async function readStanding(
   return rows[0] && fromRow<Difference>(rows[0]);
 }
 
-/** Our number where the bill names one, so that it is the case a callback may have opened. */
-function caseSubject({ kind, subject, channelSays }: Difference): string {
-  const said = kind.startsWith('refund_')
-    ? channelSays?.['out_refund_no']
-    : channelSays?.['out_trade_no'];
+/** Our number where either side names one, so that it is the case a callback may have opened. */
+function caseSubject({ kind, subject, ours, channelSays }: Difference): string {
+  const name = kind.startsWith('refund_') ? 'out_refund_no' : 'out_trade_no';
+  const said = channelSays?.[name] ?? ours?.[name];
   return typeof said === 'string' && said !== '' ? said : subject;
 }
 
