@@ -35,7 +35,11 @@ export interface BillLine {
   error: string | null;
 }
 
-/** The bill's own sums of one currency, as its summary states them. Minor units. */
+/**
+ * The bill's own sums of one currency, as its summary states them. Minor units. Payments and refunds
+ * are the rows of that kind, whatever their status and as often as they stand; refunds are positive;
+ * fees are those of all rows, an empty one counting as nothing.
+ */
 export interface BillTotals {
   currency: string;
   payments: number;

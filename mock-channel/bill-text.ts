@@ -1,6 +1,6 @@
 import { encode } from 'iconv-lite';
 import { formatDecimal, isCurrency } from '../domain/money';
-import { Adder } from './bill-rows';
+import type { Adder } from './bill-rows';
 import type { BillRow, Totals } from './bill-rows';
 import { COLUMNS } from './bill-types';
 import type { BillFileDefects, Column } from './bill-types';

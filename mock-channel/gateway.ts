@@ -9,7 +9,6 @@ import type {
   DialectFormat,
   IncomingRequest,
   BillCall,
-  ReadCall,
   TradeCall,
 } from './dialect';
 import { withBareNumber } from './dialect-b';

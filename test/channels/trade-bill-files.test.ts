@@ -33,7 +33,7 @@ describe.each<MockDialect>(['mock-a', 'mock-b'])('the bill files of %s', (dialec
     bill = { dialect, day };
     const numbers: string[] = [];
     for (const amountMinor of AMOUNTS) {
-      const attempt = anAttempt({ amountMinor, subject: `商品 "${amountMinor}", 全角　，` });
+      const attempt = anAttempt({ amountMinor, subject: `商品 "${amountMinor}", 全角\u3000，` });
       await running.channel.createPayment(attempt);
       await running.payOn(attempt.outTradeNo, day);
       numbers.push(attempt.outTradeNo);
