@@ -61,8 +61,12 @@ describe('a worker killed with SIGKILL while it reconciles', () => {
     processes = new SagaProcesses(saga);
     const worker = await processes.startWorker(POINTS.map((p) => `${p.failpoint}#${dayOf(p)}`));
     for (const p of POINTS) await prepare(p);
-    for (const p of POINTS) await begin(saga, p.channel, dayOf(p));
-    for (const p of POINTS) await processes.untilAt(worker, p.failpoint, dayOf(p));
+    // A table that was attached and is not committed makes other bills wait for a moment: held, for ever.
+    const last = POINTS.filter(({ failpoint }) => failpoint === 'bill:before-commit');
+    for (const points of [POINTS.filter((p) => !last.includes(p)), last]) {
+      for (const p of points) await begin(saga, p.channel, dayOf(p));
+      for (const p of points) await processes.untilAt(worker, p.failpoint, dayOf(p));
+    }
     await worker.kill();
     await processes.startWorker();
   }, 180_000);
