@@ -13,6 +13,16 @@ export interface ActivityDeps {
   /** Secret of the derived numbers; the same for the life of a deployment's data. */
   numberSecret: string;
   notifications: NotificationDeps;
+  reconciliation: ReconciliationDeps;
+}
+
+export interface ReconciliationDeps {
+  /** Connections whose statements may take minutes: whole bills are loaded and compared. */
+  pool: Pool;
+  /** A worker that says nothing for so long is taken for dead. */
+  heartbeatMs: number;
+  /** A download from which nothing comes for so long is given up and begun again. */
+  stallMs: number;
 }
 
 export interface NotificationDeps {

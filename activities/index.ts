@@ -1,9 +1,12 @@
 import { createChannelCalls } from './channel-calls';
 import type { ActivityDeps } from './deps';
+import { createDifferenceSteps } from './differences';
 import { createNotificationSteps } from './notifications';
 import { createOrderSteps } from './order-steps';
+import { createReconciliationSteps } from './reconciliation';
 import { createRefundSteps } from './refund-steps';
 import { createSweepSteps } from './sweep';
+import { createTradeBillSteps } from './trade-bills';
 
 export type { ActivityDeps } from './deps';
 
@@ -15,6 +18,9 @@ export function createActivities(deps: ActivityDeps) {
     ...createRefundSteps(deps),
     ...createNotificationSteps(deps),
     ...createSweepSteps(deps),
+    ...createReconciliationSteps(deps),
+    ...createTradeBillSteps(deps),
+    ...createDifferenceSteps(deps),
   };
 }
 

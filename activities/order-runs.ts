@@ -71,7 +71,8 @@ export async function inParallel<T>(
 /** gRPC: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE. */
 const AWAY = [1, 4, 8, 14];
 
-function isServerAway(error: unknown): boolean {
+/** Whether the server could not be reached or was too busy, as opposed to one run that refuses. */
+export function isServerAway(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : error;
   return isGrpcServiceError(cause) && AWAY.includes(Number(cause.code));
 }

@@ -52,6 +52,19 @@ export function createRefundSteps(deps: ActivityDeps) {
       return refundProgress(input);
     },
 
+    /** Settles what the channel says of a refund that somebody asked about, also of a final one. */
+    async settleAskedRefund(
+      input: OrderRef & { refundNo: string; answer: RefundAnswer },
+    ): Promise<{ order: OrderProgress }> {
+      const settlement = await settlementDeps(deps);
+      await failpoint('refund-settle:before', input.orderId);
+      await applyRefundAnswer(deps.pool, input, { ...input, call: 'query' }, settlement);
+      await failpoint('refund-settle:after', input.orderId);
+      const order = await readProgress(deps.pool, input, settlement.policyOf);
+      if (!order) throw orderNotFound(input);
+      return { order };
+    },
+
     /**
      * Tells the order that its refund has ended. A run that is open looks again; a new one is started
      * only when the order has work left, so that a refund's last word costs no run for nothing.

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { DIFFERENCE_KINDS } from '../domain/differences';
 import { problemCodes } from './problems';
 import { orderStatus } from './schemas';
 
@@ -103,3 +104,96 @@ export const problem = z
     errors: z.array(z.object({ path: z.string(), detail: z.string() })).optional(),
   })
   .openapi('Problem');
+
+const runStatus = z.enum(['running', 'waiting_bill', 'done', 'rejected', 'no_bill']);
+const sum = z.union([minor, z.string()]).openapi({
+  description: 'Minor units; decimal text where it leaves the safe integers.',
+});
+const sums = z.object({ rows: z.int(), net_minor: sum });
+const evidence = z.record(z.string(), z.unknown()).nullable();
+
+const difference = z
+  .object({
+    kind: z.enum(DIFFERENCE_KINDS),
+    subject: z.string(),
+    status: z.enum(['open', 'waiting', 'suspense', 'case', 'resolved']),
+    reason: z.string(),
+    merchant_id: z.string().nullable(),
+    order_id: z.string().nullable(),
+    refund_no: z.string().nullable(),
+    line_no: z.int().nullable(),
+    ours: evidence,
+    channel_says: evidence,
+    resolution: z.string().nullable(),
+  })
+  .openapi('Difference');
+
+const reportHead = z.object({
+  channel: z.string(),
+  day: z.iso.date(),
+  time_zone: z.string(),
+  status: runStatus,
+  dry_run: z.boolean(),
+  reason: z.string().nullable(),
+  bill: z
+    .object({
+      file_name: z.string(),
+      sha256: z.string(),
+      bytes: z.int(),
+      rows: z.int(),
+      row_errors: z.int(),
+    })
+    .nullable(),
+  rejected: z.object({ file_name: z.string(), fault: z.string(), message: z.string() }).nullable(),
+  by_kind: z.partialRecord(z.enum(DIFFERENCE_KINDS), z.int()),
+  by_status: z.record(z.string(), z.int()),
+  differences_total: z.int(),
+});
+
+const report = reportHead
+  .extend({
+    totals: z.array(
+      z.object({
+        currency: z.string(),
+        file: sums.extend({
+          payments_minor: sum,
+          refunds_minor: sum,
+          reversals_minor: sum,
+          other_minor: sum,
+          fees_minor: sum,
+        }),
+        matched: sums,
+        differences: sums,
+        unknown: sums,
+        ours_only: sums,
+      }),
+    ),
+    differences: z.array(difference),
+  })
+  .openapi('ReconciliationReport');
+
+export const reconciliationReports = z
+  .object({ day: z.iso.date(), reports: z.array(report) })
+  .openapi('ReconciliationReports');
+
+export const reconciliationList = z
+  .object({ reports: z.array(reportHead) })
+  .openapi('ReconciliationList');
+
+export const reconciliationStarted = z
+  .union([
+    z.object({
+      channel: z.string(),
+      day: z.iso.date(),
+      dry_run: z.boolean(),
+      status: runStatus,
+      status_url: z.string(),
+    }),
+    z.object({
+      merchant_id: z.string(),
+      order_id: z.string(),
+      asked: z.int().openapi({ description: 'Attempts and refunds the channel is asked about.' }),
+      differences: z.array(difference.extend({ channel: z.string(), day: z.iso.date() })),
+    }),
+  ])
+  .openapi('ReconciliationStarted');

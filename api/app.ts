@@ -11,6 +11,7 @@ import { createOrderCalls } from './order-calls';
 import { Outstanding } from './outstanding';
 import { Problem } from './problems';
 import { readReadiness } from './readiness';
+import { createReconciliationCalls } from './reconciliation-calls';
 import { handle } from './route';
 import type { ApiRoute, RouteDeps } from './route';
 import { receiveCallback } from './routes/callbacks';
@@ -41,7 +42,13 @@ export function createApp(deps: ApiDeps): Api {
     taskQueue: deps.taskQueue,
     askWithinMs: deps.limits.askWithinMs,
   });
-  const routeDeps: RouteDeps = { ...deps, calls, versions, metrics };
+  const reconciliations = createReconciliationCalls({
+    outstanding,
+    client: deps.client,
+    taskQueue: deps.taskQueue,
+    withinMs: deps.limits.askWithinMs,
+  });
+  const routeDeps: RouteDeps = { ...deps, calls, reconciliations, versions, metrics };
   const routes = createRouteTable(deps.limits);
 
   app.onError((error, c) => problemOf(error, c, deps).toResponse());

@@ -22,9 +22,15 @@ export function describeRoute(app: OpenAPIHono, route: ApiRoute): void {
       content: { 'application/problem+json': { schema: problem } },
     },
   ]);
-  const answers = Object.entries(route.answers).map(([status, { description, schema }]) => [
+  const answers = Object.entries(route.answers).map(([status, { description, schema, alsoAs }]) => [
     status,
-    { description, content: { 'application/json': { schema } } },
+    {
+      description,
+      content: {
+        'application/json': { schema },
+        ...(alsoAs === undefined ? {} : { [alsoAs]: { schema: z.string() } }),
+      },
+    },
   ]);
   app.openAPIRegistry.registerPath({
     method: route.method,

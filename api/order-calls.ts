@@ -20,8 +20,9 @@ import {
 } from '../workflows/messages';
 import type { CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
-import type { Outstanding } from './outstanding';
 import type { OrderToStart } from '../workflows/start-options';
+import type { Outstanding } from './outstanding';
+import { within } from './within';
 
 /** What became of asking an order's run: its answer, or nothing that can be known now. */
 export type Asked<T> = { kind: 'answered'; answer: T } | { kind: 'unknown'; reason: string };
@@ -260,31 +261,6 @@ async function raceTimer<T>(
   late.catch(() => undefined);
   try {
     return await Promise.race([call, late]);
-  } finally {
-    timer.abort();
-  }
-}
-
-/** Rejects in time, also while the SDK is still busy connecting and does not hear the abort. */
-async function within(
-  ms: number,
-  { client, outstanding }: Pick<OrderCallsOptions, 'client' | 'outstanding'>,
-  fn: () => Promise<void>,
-): Promise<void> {
-  const abort = new AbortController();
-  const timer = new AbortController();
-  const late = delay(ms, undefined, { signal: timer.signal }).then(() => {
-    abort.abort();
-    throw new Error(`no answer from Temporal within ${ms} ms`);
-  });
-  // The deadline ends the SDK's own retries; the abort ends a call that is under way.
-  const call = outstanding.track(
-    client.withDeadline(Date.now() + ms, () => client.withAbortSignal(abort.signal, fn)),
-  );
-  call.catch(() => undefined);
-  late.catch(() => undefined);
-  try {
-    await Promise.race([call, late]);
   } finally {
     timer.abort();
   }

@@ -37,6 +37,8 @@ const PROBLEMS = {
   idempotency_key_reused: [422, 'The Idempotency-Key was used with other content'],
   request_no_reused: [422, 'The request_no was used with other content'],
   refund_no_reused: [422, 'The refund_no was used with other content'],
+  day_not_ended: [422, 'The business date has not ended'],
+  day_too_far_back: [422, 'The business date is too far back'],
   unknown_channel: [422, 'There is no such channel'],
   over_the_rest: [422, 'The refund is larger than what is left'],
   nothing_captured: [422, 'There is no payment to refund'],

@@ -4,6 +4,7 @@ import type { Caller, Scope } from '../db/merchants';
 import type { MadeThing } from '../db/idempotency-keys';
 import type { ApiMetrics } from './metrics';
 import type { OrderCalls } from './order-calls';
+import type { ReconciliationCalls } from './reconciliation-calls';
 import type { VersionWatch } from './version-watch';
 import { authenticate, requireScope } from './auth';
 import type { ApiDeps } from './deps';
@@ -15,6 +16,7 @@ import { Problem } from './problems';
 /** What handlers work with: the deps, and what the app made of them once. */
 export interface RouteDeps extends ApiDeps {
   calls: OrderCalls;
+  reconciliations: ReconciliationCalls;
   versions: VersionWatch;
   metrics: ApiMetrics;
 }
@@ -25,6 +27,8 @@ export interface ApiRequest<Params, Query, Body> {
   query: Query;
   body: Body;
   idempotencyKey: string | undefined;
+  /** The media types that the client would rather have. */
+  accept: string;
   /** Aborted when the client went away. */
   signal: AbortSignal;
 }
@@ -32,6 +36,8 @@ export interface ApiRequest<Params, Query, Body> {
 export interface ApiAnswer {
   status: 200 | 201 | 202;
   body: object;
+  /** Sent instead of `body`: a document of another type. */
+  document?: { contentType: string; text: string };
   headers?: Record<string, string>;
   /** What a write made, so that its repeat can be answered from it. */
   made?: MadeThing;
@@ -49,7 +55,9 @@ export interface ApiRoute<P = unknown, Q = unknown, B = unknown> {
   body?: z.ZodType<B>;
   /** Whether no body at all means `{}`. */
   bodyMayBeEmpty?: boolean;
-  answers: Partial<Record<200 | 201 | 202, { description: string; schema: z.ZodType }>>;
+  answers: Partial<
+    Record<200 | 201 | 202, { description: string; schema: z.ZodType; alsoAs?: string }>
+  >;
   /** Status codes of its refusals, beside those every route has. */
   refusals: number[];
   act(request: ApiRequest<P, Q, B>, deps: RouteDeps): Promise<ApiAnswer>;
@@ -77,7 +85,8 @@ export async function handle(route: ApiRoute, c: Context, deps: RouteDeps): Prom
       )
     : undefined;
   const idempotencyKey = route.method === 'post' ? idempotencyKeyOf(raw) : undefined;
-  const request = { caller, params, query, body, idempotencyKey, signal: raw.signal };
+  const accept = raw.headers.get('accept') ?? '';
+  const request = { caller, params, query, body, idempotencyKey, accept, signal: raw.signal };
 
   const act = () => route.act(request, deps);
   const { replay } = route;
@@ -97,10 +106,10 @@ export async function handle(route: ApiRoute, c: Context, deps: RouteDeps): Prom
         )
       : await act();
   countDuplicate(route, answer, deps);
-  return c.json(answer.body, answer.status, {
-    'cache-control': 'no-store',
-    ...answer.headers,
-  });
+  const headers = { 'cache-control': 'no-store', ...answer.headers };
+  const { document } = answer;
+  if (!document) return c.json(answer.body, answer.status, headers);
+  return c.body(document.text, answer.status, { ...headers, 'content-type': document.contentType });
 }
 
 /** A write that could have made something and did not: a repeat was stopped. */

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from '@hono/zod-openapi';
 import { CURRENCIES, isAmountMinor, isCurrency, MAX_AMOUNT_MINOR } from '../domain/money';
+import { addDays, isDay } from '../domain/business-day';
 import { isIdentifier } from '../domain/orders';
 import { InexactNumber } from './json-body';
 
@@ -182,6 +183,64 @@ export const orderQuery = z.strictObject({
     .optional()
     .openapi({ description: 'With wait: the version already known (default: the one now).' }),
 });
+
+const DAY_RULE = 'must be a date of the calendar, written YYYY-MM-DD';
+
+/** A business date, in the channel's own zone. */
+export const day = z
+  .string({ error: DAY_RULE })
+  .refine(isDay, { error: DAY_RULE })
+  .openapi({ format: 'date', example: '2026-05-01' });
+
+const isGiven = (value: unknown) => value !== undefined;
+
+export const newReconciliation = z
+  .strictObject({
+    channel: identifier.optional().openapi({ example: 'mock-a' }),
+    day: day.optional(),
+    dry_run: z.boolean().optional().openapi({
+      description: 'Compare and report only: nobody is asked, no case is opened.',
+    }),
+    merchant_id: identifier.optional(),
+    order_id: identifier.optional(),
+  })
+  .refine(
+    ({ channel, day, dry_run, merchant_id, order_id }) => {
+      const ofDay = [channel, day].every(isGiven);
+      const ofOrder = [merchant_id, order_id].every(isGiven);
+      return (
+        (ofDay && !isGiven(merchant_id) && !isGiven(order_id)) ||
+        (ofOrder && ![channel, day, dry_run].some(isGiven))
+      );
+    },
+    { error: 'give channel and day (and dry_run), or merchant_id and order_id' },
+  )
+  .openapi('NewReconciliation', {
+    description: '`channel` and `day`: that date. `merchant_id` and `order_id`: that order, now.',
+  });
+export type NewReconciliationBody = z.infer<typeof newReconciliation>;
+
+export const reconciliationParams = z.strictObject({ day });
+
+const reportFormat = z
+  .enum(['json', 'csv'])
+  .optional()
+  .openapi({ description: 'Default: what the Accept header says, else JSON.' });
+
+export const reconciliationQuery = z.strictObject({
+  channel: identifier.optional().openapi({ description: 'Default: every channel.' }),
+  format: reportFormat,
+});
+
+/** A year of reports, and a day for zones that are ahead. */
+const RANGE_MAX_DAYS = 366;
+
+export const reconciliationListQuery = z
+  .strictObject({ from: day, to: day, channel: identifier.optional() })
+  .refine(({ from, to }) => from <= to && to <= addDays(from, RANGE_MAX_DAYS), {
+    error: `to must not be before from, nor more than ${RANGE_MAX_DAYS} days after it`,
+    params: NOT_ALLOWED,
+  });
 
 export const orderStatus = z.enum(['created', 'paying', 'paid', 'closed', 'review']);
 

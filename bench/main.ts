@@ -2,14 +2,17 @@
  * `npm run bench -- <name> [--options]`: each prints a table and, as its last line, one JSON object.
  */
 import { cost } from './cost';
+import { reconcile } from './reconcile';
 
-const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = { cost };
+const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = { cost, reconcile };
 
 async function main(): Promise<void> {
   const [name, ...args] = process.argv.slice(2);
   const bench = name === undefined ? undefined : BENCHES[name];
   if (!bench) {
-    console.error(`usage: npm run bench -- <${Object.keys(BENCHES).join(' | ')}> [--orders N]`);
+    console.error(
+      `usage: npm run bench -- <${Object.keys(BENCHES).join(' | ')}> [--orders N | --rows N]`,
+    );
     process.exit(2);
   }
   console.log(JSON.stringify(await bench(args)));

@@ -1,12 +1,15 @@
 import type { ChannelPolicy, ChannelRow } from '../domain/channel-policy';
 import type { PaymentChannel } from './contract';
 import type { HttpClient } from './http-client';
+import type { HttpDownload } from './http-download';
 import type { SharedKeys } from './message-authenticity';
 
 /** What the registry gives an adapter besides its row and secrets. */
 export interface AdapterDeps {
   /** Already bound to this channel: its own connection pool. */
   http: HttpClient;
+  /** For trade bills: apart from `http`, so that a long download holds up no payment. */
+  download: HttpDownload;
   now: () => Date;
 }
 
@@ -86,4 +89,9 @@ export const MOCK_POLICY: ChannelPolicy = {
   maxConcurrentCalls: 64,
   breakerFailures: 10,
   breakerResetMs: 10 * SECOND_MS,
+  feeBasisPoints: 60,
+  // Some ten million rows.
+  tradeBillMaxBytes: 2 * 1024 ** 3,
+  tradeBillLadderMs: [1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
+  reconcileAskMs: 2 * MINUTE_MS,
 };

@@ -34,6 +34,17 @@ export type ChannelFault =
 
 export type FaultedOperation = 'create' | 'query' | 'close' | 'refund' | 'refund_query';
 
+/** How the server spoils the bill of one day. `bomb`: more bytes than the adapter may read. */
+export type BillSpoiling =
+  | 'zero_bytes'
+  | 'cut_off'
+  | 'connection_lost'
+  | 'column_missing'
+  | 'wrong_encoding'
+  | 'wrong_day'
+  | 'bomb'
+  | 'row_unreadable';
+
 /** A callback as the channel would send it, and how it differs from a right one. */
 export interface CallbackOrder {
   outTradeNo: string;
@@ -68,6 +79,15 @@ export interface ConformanceChannel {
   hugeTradeNumber: string | null;
   /** The payer pays. */
   pay(outTradeNo: string): Promise<void>;
+  /** The payer pays on that business date, `2026-05-01`. */
+  payOn(outTradeNo: string, day: string): Promise<void>;
+  /** The refund is sent to the channel on that business date. */
+  refundOn(refund: RefundAttempt, day: string): Promise<void>;
+  /** The bill of the day is not there for so many questions. */
+  holdBill(day: string, times: number): Promise<void>;
+  spoilBill(day: string, spoiling: BillSpoiling): Promise<void>;
+  /** The bill of the day has so many rows more. */
+  fillBill(day: string, rows: number): Promise<void>;
   /** Sums the channel really took under this number, from its own books. */
   capturedMinor(outTradeNo: string): Promise<number>;
   /** Sums the channel really paid back under this payment number. */

@@ -1,3 +1,4 @@
+import { describeBills } from './conformance-bills';
 import { describeCallbacks } from './conformance-callbacks';
 import { describeCalls } from './conformance-calls';
 import type { ConformanceChannel, ConformanceHarness } from './conformance-harness';
@@ -22,5 +23,6 @@ export function describeConformance(name: string, harness: ConformanceHarness): 
 
     describeCalls(() => server);
     describeCallbacks(() => server);
+    describeBills(() => server);
   });
 }

@@ -1,5 +1,6 @@
 import type { ChannelPolicy } from '../domain/channel-policy';
 import type { ChannelFact, PaymentFact, RefundFact } from '../domain/channel-facts';
+import type { BillLine, BillTotals } from '../domain/trade-bill';
 
 /**
  * What the saga needs of a payment channel. One adapter per channel protocol; every method may be
@@ -15,6 +16,8 @@ export interface PaymentChannel {
   closePayment(query: PaymentQuery): Promise<ChannelAnswer<PaymentFact>>;
   createRefund(refund: RefundAttempt): Promise<ChannelAnswer<RefundFact>>;
   queryRefund(query: RefundQuery): Promise<ChannelAnswer<RefundFact>>;
+  /** The bill of one business date of the channel's own zone. `not_ready` is an answer. */
+  openTradeBill(request: TradeBillRequest): Promise<TradeBillAnswer>;
   /** Pure: verifies the signature over the raw bytes, then reads. Never does I/O, never throws. */
   readCallback(rawBody: Buffer, headers: CallbackHeaders, now: Date): CallbackReading;
   /** Exactly what the channel wants to hear once its callback is safely stored. */
@@ -95,6 +98,36 @@ export interface RefundQuery {
   outTradeNo: string;
   currency: string;
   signal?: AbortSignal;
+}
+
+export interface TradeBillRequest {
+  /** `2026-05-01`, in the channel's own zone. */
+  day: string;
+  /** Ends the download too. */
+  signal?: AbortSignal;
+}
+
+/**
+ * `not_ready`: the channel has not made it yet, in whatever words (no bill, does not exist, zero bytes).
+ * The other outcomes as for any call.
+ */
+export type TradeBillAnswer =
+  | { outcome: 'ready'; bill: TradeBillSource }
+  | { outcome: 'not_ready'; reason: string; retryAfterMs: number | null }
+  | Exclude<ChannelAnswer<never>, { outcome: 'answered' }>;
+
+/** A bill that is being downloaded: read once, from its first line to its end, in little memory. */
+export interface TradeBillSource {
+  /** The channel's own name of the file. */
+  fileName: string;
+  /**
+   * Every row of the file in batches: rows read plus `error` rows are the rows of the file. Headers
+   * and summaries are no rows.
+   * @throws TradeBillError when the file cannot be used as a whole, also after lines were given out
+   */
+  lines(): AsyncIterable<BillLine[]>;
+  /** What is known once `lines()` has ended: SHA-256 (hex) and size as sent, the stated sums if any. */
+  end(): { sha256: string; bytes: number; totals: BillTotals[] | null };
 }
 
 /** Names in lower case. */

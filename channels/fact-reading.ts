@@ -195,7 +195,7 @@ function amountOrNull(amount: ReadAmount): number | null {
 }
 
 /** ISO 8601 with a zone, normalised to UTC; undefined when it is not. */
-function readInstant(text: string): string | undefined {
+export function readInstant(text: string): string | undefined {
   const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
   const at = iso.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? undefined : new Date(at).toISOString();

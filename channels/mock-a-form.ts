@@ -1,4 +1,9 @@
 import iconv from 'iconv-lite';
+import { hmacHex } from './message-authenticity';
+import type { SharedKeys } from './message-authenticity';
+
+/** The one kind of signature there is. */
+export const SIGN_TYPE = 'HMAC-SHA256';
 
 /** One form field, percent-decoded but not yet decoded to text: the signature is over bytes. */
 export interface FormField {
@@ -35,7 +40,7 @@ function unescapeBytes(latin1: string): Buffer | undefined {
 /** The bytes a mock-a signature is made over: all fields but the signature's own, sorted by name. */
 export function bytesToSign(fields: readonly FormField[]): Buffer {
   const signed = fields
-    .filter(({ name }) => !name.equals(SIGN) && !name.equals(SIGN_TYPE))
+    .filter(({ name }) => !name.equals(SIGN) && !name.equals(SIGN_TYPE_FIELD))
     .sort((a, b) => Buffer.compare(a.name, b.name));
   return Buffer.concat(
     signed.flatMap(({ name, value }, index) => [index === 0 ? NOTHING : AND, name, EQUALS, value]),
@@ -43,7 +48,7 @@ export function bytesToSign(fields: readonly FormField[]): Buffer {
 }
 
 const SIGN = Buffer.from('sign');
-const SIGN_TYPE = Buffer.from('sign_type');
+const SIGN_TYPE_FIELD = Buffer.from('sign_type');
 const NOTHING = Buffer.alloc(0);
 const AND = Buffer.from('&');
 const EQUALS = Buffer.from('=');
@@ -94,4 +99,19 @@ function decodeBytes(bytes: Buffer, charset: string): string | undefined {
     default:
       return undefined;
   }
+}
+
+/** Encodes and signs a request; the signature covers the bytes of the values, not their escapes. */
+export function signedForm(keys: SharedKeys, parameters: Record<string, string>): Buffer {
+  const fields = Object.entries(parameters).map(([name, value]) => ({
+    name: Buffer.from(name),
+    value: Buffer.from(value),
+  }));
+  const sign = hmacHex(keys.current, bytesToSign(fields));
+  const all = { ...parameters, sign_type: SIGN_TYPE, sign };
+  const pairs = Object.entries(all).map(
+    // Through bytes, so that half a surrogate pair becomes U+FFFD, as in the signed bytes.
+    ([name, value]) => `${name}=${encodeURIComponent(Buffer.from(value).toString())}`,
+  );
+  return Buffer.from(pairs.join('&'));
 }

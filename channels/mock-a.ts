@@ -24,19 +24,26 @@ import {
   refundWithoutRecord,
 } from './fact-reading';
 import type { FactSource, PaymentFields, ReadAmount, RefundFields } from './fact-reading';
-import { sortByHttp, unreadable } from './http-answer';
+import { readRetryAfter, sortByHttp, unreadable } from './http-answer';
 import type { NoAnswer } from './http-answer';
-import { hmacHex, isFresh, isSignedWithAny } from './message-authenticity';
+import type { HttpExchange, HttpRequest } from './http-client';
+import { isFresh, isSignedWithAny } from './message-authenticity';
 import type { SharedKeys } from './message-authenticity';
-import { asciiField, bytesToSign, decodeForm, parseFormBytes } from './mock-a-form';
+import { openMockABill } from './mock-a-bill';
+import {
+  SIGN_TYPE,
+  asciiField,
+  bytesToSign,
+  decodeForm,
+  parseFormBytes,
+  signedForm,
+} from './mock-a-form';
 import { isAlreadyKnown, refusedRefundState } from './mock-refusals';
 
 /*
  * Dialect `mock-a`: form-encoded requests and callbacks, amounts as decimal text, JSON answers.
  * Protocol: mock-channel/PROTOCOL.md, section 1.
  */
-
-const SIGN_TYPE = 'HMAC-SHA256';
 
 const PAYMENT_WORDS: Readonly<Record<string, PaymentFactState>> = {
   WAIT_BUYER_PAY: 'pending',
@@ -60,7 +67,9 @@ const REFUND_WORDS: Readonly<Record<string, RefundFactState>> = {
 type Fields = (name: string) => string | undefined;
 
 /** What the channel answered, once its signature is verified. */
-type Answer = { code: 'success'; read: Fields } | { code: 'refusal'; word: string };
+type Answer =
+  | { code: 'success'; read: Fields }
+  | { code: 'refusal'; word: string; sentence: string; retryAfterMs: number | null };
 
 export const mockA: ChannelAdapter = { defaultPolicy: MOCK_POLICY, create: createMockA };
 
@@ -85,12 +94,11 @@ export function createMockA(
     eventId: null,
   });
 
-  /** Signs and sends one call; the answer comes back verified or not at all. */
-  async function call(
+  function requestOf(
     method: string,
     parameters: Record<string, string | null>,
     signal: AbortSignal | undefined,
-  ): Promise<Answer | NoAnswer> {
+  ): HttpRequest {
     const body = signedForm(keys, {
       app_id: row.appId,
       seller_id: row.accountId,
@@ -99,16 +107,26 @@ export function createMockA(
       timestamp: String(Math.floor(deps.now().getTime() / 1_000)),
       ...withoutNulls(parameters),
     });
-    const sorted = sortByHttp(
-      await deps.http({
-        method: 'POST',
-        url: gateway,
-        headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
-        body,
-        signal,
-      }),
-      deps.now(),
-    );
+    return {
+      method: 'POST',
+      url: gateway,
+      headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+      body,
+      signal,
+    };
+  }
+
+  /** Signs and sends one call; the answer comes back verified or not at all. */
+  async function call(
+    method: string,
+    parameters: Record<string, string | null>,
+    signal: AbortSignal | undefined,
+  ): Promise<Answer | NoAnswer> {
+    return readAnswer(await deps.http(requestOf(method, parameters, signal)));
+  }
+
+  function readAnswer(exchange: HttpExchange): Answer | NoAnswer {
+    const sorted = sortByHttp(exchange, deps.now());
     if ('noAnswer' in sorted) return sorted.noAnswer;
     const { headers, body: answer, status } = sorted.readable;
 
@@ -126,7 +144,8 @@ export function createMockA(
     if (read('code') === '10000' && status < 300) return { code: 'success', read };
     const word = read('sub_code');
     if (status < 400 || word === undefined) return unreadable('answer_without_code');
-    return { code: 'refusal', word };
+    const retryAfterMs = readRetryAfter(headers['retry-after'], deps.now());
+    return { code: 'refusal', word, sentence: read('sub_msg') ?? '', retryAfterMs };
   }
 
   async function paymentCall(
@@ -217,6 +236,12 @@ export function createMockA(
         refund.signal,
       ),
     queryRefund: (query) => refundCall('refund.query', 'query', query, {}, query.signal),
+    openTradeBill: async ({ day, signal }) =>
+      openMockABill(
+        { row, keys: keyList(keys), day },
+        await deps.download(requestOf('bill.download', { bill_date: day }, signal)),
+        readAnswer,
+      ),
     readCallback(rawBody, headers, now) {
       try {
         return readMockACallback(row.channel, keys, rawBody, headers, now);
@@ -309,21 +334,6 @@ function readAmount(text: string | undefined, currency: string | undefined): Rea
 
 function refused(word: string): ChannelAnswer<never> {
   return { outcome: 'refused', code: word.slice(0, 64), alreadyKnown: isAlreadyKnown(word) };
-}
-
-/** Encodes and signs a request; the signature covers the bytes of the values, not their escapes. */
-function signedForm(keys: SharedKeys, parameters: Record<string, string>): Buffer {
-  const fields = Object.entries(parameters).map(([name, value]) => ({
-    name: Buffer.from(name),
-    value: Buffer.from(value),
-  }));
-  const sign = hmacHex(keys.current, bytesToSign(fields));
-  const all = { ...parameters, sign_type: SIGN_TYPE, sign };
-  const pairs = Object.entries(all).map(
-    // Through bytes, so that half a surrogate pair becomes U+FFFD, as in the signed bytes.
-    ([name, value]) => `${name}=${encodeURIComponent(Buffer.from(value).toString())}`,
-  );
-  return Buffer.from(pairs.join('&'));
 }
 
 function withoutNulls(parameters: Record<string, string | null>): Record<string, string> {

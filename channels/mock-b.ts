@@ -26,9 +26,11 @@ import {
   refundWithoutRecord,
 } from './fact-reading';
 import type { FactSource, PaymentFields, ReadAmount, RefundFields } from './fact-reading';
-import { sortByHttp, unreadable } from './http-answer';
+import { readRetryAfter, sortByHttp, unreadable } from './http-answer';
 import type { NoAnswer } from './http-answer';
+import type { HttpExchange, HttpRequest } from './http-client';
 import { hmacHex, isFresh, isSignedWithAny } from './message-authenticity';
+import { openMockBBill } from './mock-b-bill';
 import { keySerial, openResource } from './mock-b-cipher';
 import { isAlreadyKnown, refusedRefundState } from './mock-refusals';
 
@@ -59,7 +61,9 @@ const REFUND_WORDS: Readonly<Record<string, RefundFactState>> = {
 };
 
 /** What the channel answered, once its signature is verified. */
-type Answer = { code: 'success'; json: ExactJsonObject } | { code: 'refusal'; word: string };
+type Answer =
+  | { code: 'success'; json: ExactJsonObject }
+  | { code: 'refusal'; word: string; sentence: string; retryAfterMs: number | null };
 
 type SignedHeaders = Record<string, string | string[] | undefined>;
 
@@ -88,13 +92,12 @@ export function createMockB(
     eventId: null,
   });
 
-  /** Signs and sends one call; the answer comes back verified or not at all. */
-  async function call(
+  function requestOf(
     method: 'GET' | 'POST',
     pathAndQuery: string,
     content: object | undefined,
     signal: AbortSignal | undefined,
-  ): Promise<Answer | NoAnswer> {
+  ): HttpRequest {
     const body = content === undefined ? '' : JSON.stringify(content);
     const timestamp = String(Math.floor(deps.now().getTime() / 1_000));
     // Names this sending, not the payment: the same call sent again carries a new one.
@@ -107,20 +110,31 @@ export function createMockB(
     const authorization = Object.entries({ ...claims, signature })
       .map(([name, value]) => `${name}="${value}"`)
       .join(',');
-    const sorted = sortByHttp(
-      await deps.http({
-        method,
-        url: new URL(pathAndQuery, gateway).href,
-        headers: {
-          accept: 'application/json',
-          authorization: `${SCHEME} ${authorization}`,
-          ...(content === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        body: Buffer.from(body),
-        signal,
-      }),
-      deps.now(),
-    );
+    return {
+      method,
+      url: new URL(pathAndQuery, gateway).href,
+      headers: {
+        accept: 'application/json',
+        authorization: `${SCHEME} ${authorization}`,
+        ...(content === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: Buffer.from(body),
+      signal,
+    };
+  }
+
+  /** Signs and sends one call; the answer comes back verified or not at all. */
+  async function call(
+    method: 'GET' | 'POST',
+    pathAndQuery: string,
+    content: object | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Answer | NoAnswer> {
+    return readAnswer(await deps.http(requestOf(method, pathAndQuery, content, signal)));
+  }
+
+  function readAnswer(exchange: HttpExchange): Answer | NoAnswer {
+    const sorted = sortByHttp(exchange, deps.now());
     if ('noAnswer' in sorted) return sorted.noAnswer;
     const { status, headers, body: answer } = sorted.readable;
     // The window on the timestamp is for callbacks, which anybody may send again; an answer comes
@@ -132,7 +146,9 @@ export function createMockB(
     if (!json) return unreadable('answer_not_json');
     if (status < 300) return { code: 'success', json };
     const word = readText(json, 'code');
-    return word === undefined ? unreadable('answer_without_code') : { code: 'refusal', word };
+    if (word === undefined) return unreadable('answer_without_code');
+    const retryAfterMs = readRetryAfter(headers['retry-after'], deps.now());
+    return { code: 'refusal', word, sentence: readText(json, 'message') ?? '', retryAfterMs };
   }
 
   async function paymentCall(
@@ -219,6 +235,14 @@ export function createMockB(
     async queryRefund(query) {
       const path = `${refunds}/${encodeURIComponent(query.outRefundNo)}${byMerchant}`;
       return refundAnswer('query', query, await call('GET', path, undefined, query.signal));
+    },
+    async openTradeBill({ day, signal }) {
+      const path = `/v3/bill/tradebill${byMerchant}&bill_date=${encodeURIComponent(day)}`;
+      const said = await call('GET', path, undefined, signal);
+      return openMockBBill({ row, day }, said, async (filePath) => {
+        const exchange = await deps.download(requestOf('GET', filePath, undefined, signal));
+        return { exchange, readAnswer };
+      });
     },
     readCallback(rawBody, headers, now) {
       try {

@@ -1,13 +1,15 @@
 import type { ChannelPolicy } from '../domain/channel-policy';
 import { ChannelConfigurationError } from './adapter';
 
-const LADDERS = ['pollLadderMs', 'refundLadderMs'] as const;
+const LADDERS = ['pollLadderMs', 'refundLadderMs', 'tradeBillLadderMs'] as const;
+/** No spacing of refunds, and no fees to compare. */
+const MAY_BE_ZERO: readonly (keyof ChannelPolicy)[] = ['refundSpacingMs', 'feeBasisPoints'];
 /** Node's timers take no longer wait; also the bound for what the worker waits in one go. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * The adapter's default policy with the row's overrides, checked: whole positive numbers (only the
- * spacing of refunds may be 0), ladders that do not fall, a grace that outlasts a call.
+ * The adapter's default policy with the row's overrides, checked: whole positive numbers (spacing of
+ * refunds and fees may be 0), ladders that do not fall, a grace that outlasts a call.
  *
  * @throws ChannelConfigurationError that names every fault at once
  */
@@ -33,7 +35,7 @@ export function mergePolicy(
       if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) {
         faults.push(`${key} must be above 0`);
       }
-    } else if (!isWhole(value, key === 'refundSpacingMs' ? 0 : 1)) {
+    } else if (!isWhole(value, MAY_BE_ZERO.includes(key) ? 0 : 1)) {
       faults.push(`${key} must be a positive whole number`);
     }
   }

@@ -4,6 +4,7 @@ import { ChannelConfigurationError } from './adapter';
 import type { ChannelAdapter } from './adapter';
 import type { PaymentChannel } from './contract';
 import { createHttpClient } from './http-client';
+import { createHttpDownload } from './http-download';
 import { mockA } from './mock-a';
 import { mockB } from './mock-b';
 import { mergePolicy } from './policy';
@@ -104,7 +105,11 @@ export function createChannelRegistry(options: RegistryOptions): ChannelRegistry
     const policy = mergePolicy(row.channel, adapter.defaultPolicy, row.policy);
     // One more socket than calls: a connection that is being closed must not hold up a call.
     const http = createHttpClient({ maxSockets: policy.maxConcurrentCalls + 1 });
-    const channel = adapter.create(row, secrets, { http, now: options.now ?? (() => new Date()) });
+    const channel = adapter.create(row, secrets, {
+      http,
+      download: createHttpDownload(),
+      now: options.now ?? (() => new Date()),
+    });
     return { row, policy, channel: withResilience(channel, row.channel, policy, hooks) };
   }
 

@@ -11,12 +11,17 @@ import {
 } from 'cockatiel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelPolicy } from '../domain/channel-policy';
-import type { ChannelAnswer, PaymentChannel } from './contract';
+import type { ChannelAnswer, PaymentChannel, TradeBillAnswer, TradeBillRequest } from './contract';
 import { createRateBrake } from './rate-brake';
 
 /** The calls of a channel that go over the network, as metrics name them. */
 export type ChannelOperation =
-  'createPayment' | 'queryPayment' | 'closePayment' | 'createRefund' | 'queryRefund';
+  | 'createPayment'
+  | 'queryPayment'
+  | 'closePayment'
+  | 'createRefund'
+  | 'queryRefund'
+  | 'openTradeBill';
 
 export type BreakerState = 'closed' | 'half_open' | 'open';
 
@@ -26,14 +31,17 @@ export interface ResilienceHooks {
     channel: string;
     operation: ChannelOperation;
     result: AnyAnswer['outcome'];
-    /** `reason` of an unknown or unsent call, `code` of a refusal, state of an answered fact. */
+    /**
+     * `reason` of an unknown or unsent call or of a bill not ready, `code` of a refusal, state of an
+     * answered fact.
+     */
     detail: string;
     durationMs: number;
   }) => void;
   onBreakerState?: (change: { channel: string; state: BreakerState }) => void;
 }
 
-type AnyAnswer = ChannelAnswer<{ state: string }>;
+type AnyAnswer = ChannelAnswer<{ state: string }> | TradeBillAnswer;
 
 /** After this long past its time limit a call that ignored the abort signal is given up. */
 const HARD_LIMIT_GRACE_MS = 250;
@@ -45,6 +53,8 @@ const BULKHEAD_RETRY_MS = 1_000;
  * (calls at once), a circuit breaker and a rate brake, all of this channel alone and kept in this
  * process. The wrapped channel has the same interface. Calls it holds back come out as
  * `never_left` with the time after which to try again; waiting is bounded by the call's own limit.
+ * Of a trade bill all this concerns the opening; the download that follows has its own idle limit
+ * and ends with the caller's signal.
  *
  * Timeout, bulkhead and breaker come from cockatiel: it is small, without dependencies, works with
  * AbortSignal, and its half-open handling is tested by more users than ours would be.
@@ -165,11 +175,34 @@ export function withResilience(
       ),
     queryRefund: (query) =>
       guarded('queryRefund', query.signal, (signal) => channel.queryRefund({ ...query, signal })),
+    openTradeBill: (request) =>
+      guarded('openTradeBill', request.signal, (opening) => openBill(channel, request, opening)),
     readCallback: (rawBody, headers, now) => channel.readCallback(rawBody, headers, now),
     acknowledgement: channel.acknowledgement,
     defaultPolicy: channel.defaultPolicy,
     callbackContentType: channel.callbackContentType,
   };
+}
+
+/**
+ * Opens a bill under two signals: the time limit of the opening counts until the bill is there, the
+ * caller's own for the download too.
+ */
+async function openBill(
+  channel: PaymentChannel,
+  request: TradeBillRequest,
+  opening: AbortSignal,
+): Promise<TradeBillAnswer> {
+  const ending = new AbortController();
+  const endOpening = () => ending.abort();
+  opening.addEventListener('abort', endOpening, { once: true });
+  request.signal?.addEventListener('abort', () => ending.abort(), { once: true });
+  if (opening.aborted) endOpening();
+  try {
+    return await channel.openTradeBill({ ...request, signal: ending.signal });
+  } finally {
+    opening.removeEventListener('abort', endOpening);
+  }
 }
 
 type NeverLeft = Extract<AnyAnswer, { outcome: 'never_left' }>;
@@ -184,12 +217,13 @@ function unknown(reason: string, { trouble }: { trouble: boolean }): Unknown {
 }
 
 /**
- * Queries wait less for a place than the rest: they come back on a ladder anyway, and a payer who
+ * Queries and bills wait less for a place than the rest: they come back on a ladder anyway, and a payer who
  * is waiting must not stand behind a thousand polls.
  */
 function longestWaitMs(operation: ChannelOperation, callTimeoutMs: number): number {
-  const isQuery = operation === 'queryPayment' || operation === 'queryRefund';
-  return isQuery ? callTimeoutMs / 8 : callTimeoutMs / 2;
+  const canWait =
+    operation === 'queryPayment' || operation === 'queryRefund' || operation === 'openTradeBill';
+  return canWait ? callTimeoutMs / 8 : callTimeoutMs / 2;
 }
 
 function breakerState(state: CircuitState): BreakerState {
@@ -199,6 +233,7 @@ function breakerState(state: CircuitState): BreakerState {
 
 function detailOf(answer: AnyAnswer): string {
   if (answer.outcome === 'answered') return answer.fact.state;
+  if (answer.outcome === 'ready') return 'ready';
   return answer.outcome === 'refused' ? answer.code : answer.reason;
 }
 

@@ -94,6 +94,27 @@ export const databaseGauges: readonly DatabaseGauge[] = [
     [],
     `select count(*)::float8 as value from notifications where status = 'pending'`,
   ),
+  gauge(
+    'payment_days_without_report',
+    'Business dates of the last 7 days that have ended and have no reconciliation yet, by channel.',
+    ['channel'],
+    `select c.channel, count(d.day) filter (where r.reported_at is null and d.day >= least(
+         (c.created_at at time zone c.time_zone)::date,
+         (select (min(coalesce(k.paid_at, k.learnt_at)) at time zone c.time_zone)::date
+          from captures k where k.channel = c.channel)))::float8 as value
+     from channels c
+     cross join lateral (select (now() at time zone c.time_zone)::date - back as day
+       from generate_series(1, 7) back) d
+     left join reconciliation_runs r on r.channel = c.channel and r.business_date = d.day
+     group by c.channel`,
+  ),
+  gauge(
+    'payment_open_differences',
+    'Differences between trade bills and our books that are no case yet, by kind and status.',
+    ['kind', 'status'],
+    `select kind, status, count(*)::float8 as value from differences
+     where status in ('open', 'waiting', 'suspense') group by kind, status`,
+  ),
 ];
 
 function gauge(name: string, help: string, labelNames: string[], sql: string): DatabaseGauge {

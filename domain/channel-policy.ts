@@ -30,6 +30,14 @@ export interface ChannelPolicy {
   /** Opens after this many failures in a row, half-open after breakerResetMs. */
   breakerFailures: number;
   breakerResetMs: number;
+  /** What the channel keeps of a payment, in hundredths of a percent; 0: fees are not compared. */
+  feeBasisPoints: number;
+  /** Bytes of a trade bill, unpacked, above which it is not read on. */
+  tradeBillMaxBytes: number;
+  /** Waits between two tries to fetch a bill that is not there yet. */
+  tradeBillLadderMs: number[];
+  /** How long reconciliation waits for answers about what differs before it puts the rest before a person. */
+  reconcileAskMs: number;
 }
 
 /** One configured account at one payment provider: a row of the table `channels`. */

@@ -131,6 +131,13 @@ export function refundableMinor(capture: Capture): number {
   return Math.max(0, rest);
 }
 
+const REFUND_NO = /^(?:(?:auto|external):.{1,128}|[A-Za-z0-9][A-Za-z0-9_.-]{0,63})$/;
+
+/** Whether the text may name a refund: the merchant's number, or one of the system's own. */
+export function isRefundNo(text: unknown): text is string {
+  return typeof text === 'string' && REFUND_NO.test(text);
+}
+
 const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
 /**

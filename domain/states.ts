@@ -9,6 +9,18 @@ export type CaptureStatus = 'captured' | 'reversed';
 export type RefundState =
   'created' | 'submitting' | 'processing' | 'succeeded' | 'failed' | 'returned' | 'abnormal';
 export type RefundStatusOfOrder = 'none' | 'pending' | 'partial' | 'full';
+/**
+ * Of the reconciliation of a channel's business date. `waiting_bill`: the channel has not made its bill
+ * yet. `done`: compared, and there is a report. `rejected`: the file cannot be used. `no_bill`: not there
+ * in time; it is looked for again later.
+ */
+export type RunStatus = 'running' | 'waiting_bill' | 'done' | 'rejected' | 'no_bill';
+/**
+ * `open`: something is wrong and nothing explains it yet. `waiting`: nothing is wrong yet, it is being
+ * settled (a surplus that is being refunded, a refund under way on both sides). `suspense`: waits for the
+ * other side across dates. `case`: before a person. `resolved`: gone when compared again, or explained.
+ */
+export type DifferenceStatus = 'open' | 'waiting' | 'suspense' | 'case' | 'resolved';
 export type FulfilmentStatus = 'none' | 'running' | 'done' | 'compensating' | 'failed';
 export type CloseReason = 'expired' | 'cancelled';
 
@@ -59,6 +71,27 @@ const callback = {
 } as const;
 const notification = { pending: ['sent', 'dead'], dead: ['pending'], sent: [] } as const;
 
+/** A bill that was refused is never any other; of the loaded ones of a date the newest counts. */
+const tradeBill = { loaded: ['superseded'], superseded: [], rejected: [] } as const;
+
+/** A run starts over from wherever an earlier one ended. */
+const reconciliationRun: Moves<RunStatus> = {
+  running: ['waiting_bill', 'done', 'rejected', 'no_bill'],
+  waiting_bill: ['running', 'rejected', 'no_bill'],
+  done: ['running'],
+  rejected: ['running'],
+  no_bill: ['running'],
+};
+
+/** What is before a person stays there until it is gone; what was gone may come back. */
+const difference: Moves<DifferenceStatus> = {
+  open: ['waiting', 'suspense', 'case', 'resolved'],
+  waiting: ['open', 'case', 'resolved'],
+  suspense: ['open', 'case', 'resolved'],
+  case: ['resolved'],
+  resolved: ['open', 'waiting', 'suspense'],
+};
+
 /** Every allowed move by subject; the subject's name is the trigger's argument in the schema. */
 export const MOVES = {
   order,
@@ -68,6 +101,9 @@ export const MOVES = {
   case: case_,
   callback,
   notification,
+  trade_bill: tradeBill,
+  reconciliation_run: reconciliationRun,
+  difference,
 };
 
 /** Whether the table allows the move. Staying where one is is no move and always allowed. */

@@ -3,8 +3,12 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeSync 
 export type Dialect = 'mock-a' | 'mock-b';
 export const DIALECTS: readonly Dialect[] = ['mock-a', 'mock-b'];
 
-/** The five calls of the protocol; `unknown` is a request that named none of them. */
-export type Operation = 'create' | 'query' | 'close' | 'refund' | 'refund_query' | 'unknown';
+/**
+ * The five calls of the protocol, the question for a trade bill and its download (mock-b);
+ * `unknown` is a request that named none of them.
+ */
+export type Operation =
+  'create' | 'query' | 'close' | 'refund' | 'refund_query' | 'bill' | 'bill_file' | 'unknown';
 
 interface OfTrade {
   dialect: Dialect;
@@ -68,12 +72,33 @@ export type BookEntry =
       deliveryId: string;
       httpStatus: number | null;
       acknowledged: boolean;
-    } & OfTrade);
+    } & OfTrade)
+  | {
+      type: 'bill_made';
+      dialect: Dialect;
+      day: string;
+      rows: number;
+      bytes: number;
+      sha256: string;
+    };
 
 /** Why a delivery was sent: the channel's own doing, a duplicate by fault, a control call, a replay. */
 export type DeliveryCause = 'natural' | 'fault_copy' | 'control' | 'replay';
 
-export type BookRecord = { seq: number; at: string } & BookEntry;
+/** `businessAt`: when it happened by the channel's business clock, where that is not `at`. */
+export type BookRecord = { seq: number; at: string; businessAt?: string } & BookEntry;
+
+/** Entries that the business clock dates. */
+const DATED: ReadonlySet<BookEntry['type']> = new Set([
+  'captured',
+  'reversed',
+  'reinstated',
+  'refund_accepted',
+  'refund_executed',
+  'refund_refused',
+  'refund_abnormal',
+  'refund_returned',
+] as const);
 
 /**
  * The channel's books: an append-only file of JSON lines, the truth that tests compare our database
@@ -87,11 +112,13 @@ export class Books {
   /**
    * @param path the file, or null to keep the books in memory only
    * @param apply folds a record into the ledger
+   * @param businessOffsetMs how far the business clock is from the real one, now
    * @throws Error when a line in the middle of the file is not a record in sequence
    */
   constructor(
     path: string | null,
     private readonly apply: (record: BookRecord) => void,
+    private readonly businessOffsetMs: () => number = () => 0,
   ) {
     if (path === null) return;
     this.fd = openSync(path, 'a+');
@@ -103,10 +130,15 @@ export class Books {
     }
   }
 
-  append(entry: BookEntry): BookRecord {
+  /** @param businessAt when it happened, where neither clock says so */
+  append(entry: BookEntry, businessAt?: string): BookRecord {
+    const now = Date.now();
+    const offsetMs = DATED.has(entry.type) ? this.businessOffsetMs() : 0;
+    const dated = businessAt ?? (offsetMs === 0 ? undefined : isoOf(now + offsetMs));
     const record = {
       seq: this.records.length + 1,
-      at: new Date().toISOString(),
+      at: isoOf(now),
+      ...(dated === undefined ? {} : { businessAt: dated }),
       ...entry,
     };
     if (this.fd !== null) writeSync(this.fd, `${JSON.stringify(record)}\n`);
@@ -135,4 +167,8 @@ export class Books {
       this.apply(record);
     }
   }
+}
+
+function isoOf(at: number): string {
+  return new Date(at).toISOString();
 }

@@ -1,3 +1,14 @@
+import type {
+  BillExtraRow,
+  BillFileDefects,
+  BillKey,
+  BillNotReady,
+  BillRowChange,
+  BillSetup,
+  GeneratedRows,
+  MadeBill,
+} from './bill-types';
+import type { BillPlan } from './bills';
 import type { BookRecord, Dialect } from './books';
 import type {
   CaptureOrder,
@@ -162,6 +173,76 @@ export class MockChannelControl {
     return this.call('POST', '/idle', bound);
   }
 
+  /** What is set for a bill. */
+  bill({ dialect, day }: BillKey): Promise<BillPlan> {
+    return this.call('GET', `/bills?dialect=${dialect}&day=${day}`);
+  }
+
+  /** Sets what is named for one bill and leaves the rest; the methods below are shorthands of it. */
+  setBill(setup: BillSetup): Promise<BillPlan> {
+    return this.call('POST', '/bills', setup);
+  }
+
+  /** The bill is as the books have it again. */
+  resetBill({ dialect, day }: BillKey): Promise<void> {
+    return this.call('DELETE', `/bills?dialect=${dialect}&day=${day}`);
+  }
+
+  /** There is no bill yet: for so many questions, or until released. */
+  holdBill(bill: BillKey, how: BillNotReady = {}): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), notReady: how });
+  }
+
+  releaseBill(bill: BillKey): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), notReady: null });
+  }
+
+  /** The file differs from a right one as said; repeated calls add up. */
+  spoilBill(bill: BillKey, file: BillFileDefects): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), file });
+  }
+
+  dropBillRow(bill: BillKey, match: BillRowChange['match']): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), rows: [{ match, do: 'drop' }] });
+  }
+
+  duplicateBillRow(bill: BillKey, match: BillRowChange['match']): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), rows: [{ match, do: 'duplicate' }] });
+  }
+
+  /** The row stands in the next day's bill instead. */
+  postponeBillRow(bill: BillKey, match: BillRowChange['match']): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), rows: [{ match, do: 'next_day' }] });
+  }
+
+  changeBillRow(
+    bill: BillKey,
+    match: BillRowChange['match'],
+    set: NonNullable<BillRowChange['set']>,
+  ): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), rows: [{ match, do: 'change', set }] });
+  }
+
+  /** A row that the books do not have. */
+  addBillRow(bill: BillKey, row: BillExtraRow): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), extraRows: [row] });
+  }
+
+  /** Every refund of the bill stands as processing. */
+  freezeBillRefunds(bill: BillKey): Promise<BillPlan> {
+    return this.setBill({ ...keyOf(bill), refundsProcessing: true });
+  }
+
+  /** Adds rows made by arithmetic (PROTOCOL.md section 3); count 0: none. */
+  generateBillRows({ dialect, day, ...generated }: BillKey & GeneratedRows): Promise<BillPlan> {
+    return this.setBill({ dialect, day, generated: generated.count === 0 ? null : generated });
+  }
+
+  /** Makes the bill's file now, so that a question for it is answered at once. */
+  prepareBill(bill: BillKey): Promise<MadeBill> {
+    return this.call('POST', '/bills/prepare', keyOf(bill));
+  }
+
   private async call<Result>(method: string, path: string, body?: unknown): Promise<Result> {
     const response = await fetch(`${this.url}/control${path}`, {
       method,
@@ -178,4 +259,8 @@ export class MockChannelControl {
 
 function target(trade: Target): { outTradeNo: string; dialect?: Dialect } {
   return typeof trade === 'string' ? { outTradeNo: trade } : trade;
+}
+
+function keyOf({ dialect, day }: BillKey): BillKey {
+  return { dialect, day };
 }

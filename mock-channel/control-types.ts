@@ -9,6 +9,7 @@ const dialect = z.enum(['mock-a', 'mock-b']);
 const milliseconds = z.number().int().min(0).max(86_400_000);
 const amount = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const tag = z.string().regex(/^[A-Za-z0-9_-]+$/);
+const zone = z.string().refine(isZone, 'no such time zone');
 const digits = z.string().regex(/^[0-9]{1,32}$/);
 
 /** How a callback differs from the plain, correctly signed one. */
@@ -137,7 +138,17 @@ export type FaultAction = z.infer<typeof faultActionSchema>;
 export const faultRuleSchema = z.strictObject({
   match: z.strictObject({
     dialect: dialect.optional(),
-    operation: z.enum(['create', 'query', 'close', 'refund', 'refund_query', 'callback', 'any']),
+    operation: z.enum([
+      'create',
+      'query',
+      'close',
+      'refund',
+      'refund_query',
+      'callback',
+      'bill',
+      'bill_file',
+      'any',
+    ]),
     outTradeNo: z.string().optional(),
     outRefundNo: z.string().optional(),
     tag: tag.optional(),
@@ -173,6 +184,21 @@ export const settingsSchema = z.strictObject({
   /** Whether a callback tells of a close by the merchant, and of one by expiry. */
   closeCallbacks: z.boolean(),
   expiryCallbacks: z.boolean(),
+  /**
+   * Added to the instants of captures, refunds and reversals (never to message timestamps), so that
+   * a payer can pay "yesterday".
+   */
+  businessClockOffsetMs: z
+    .number()
+    .int()
+    .min(-366 * 86_400_000)
+    .max(366 * 86_400_000),
+  /** IANA zone of the business date, of both dialects or of each. */
+  timeZone: z.union([zone, z.strictObject({ 'mock-a': zone, 'mock-b': zone })]),
+  /** What mock-a writes its bills in. */
+  billCharset: z.enum(['utf-8', 'gbk']),
+  /** What the channel keeps of a payment and gives back with a refund, half up. */
+  feeBasisPoints: z.number().int().min(0).max(10_000),
   /** Payers who pay by themselves, for load runs; null: nobody does. */
   autoApprove: z
     .strictObject({
@@ -205,6 +231,8 @@ export const captureSchema = tradeTargetSchema.extend({
   channelTradeNo: digits.optional(),
   /** What the payer paid after coupons; default: the whole amount. */
   payerTotalMinor: amount.optional(),
+  /** When the payer paid; default: the business clock. */
+  at: z.iso.datetime().optional(),
   /** Whether a callback tells of it; default true. */
   callback: z.boolean().optional(),
 });
@@ -294,4 +322,12 @@ export interface HeldCallback {
   outTradeNo: string;
   kind: 'payment' | 'refund';
   word: string;
+}
+
+function isZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
 }

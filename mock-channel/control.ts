@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Hono, type Context } from 'hono';
 import type { z } from 'zod';
+import { billRoutes } from './bill-control';
+import type { Bills } from './bills';
 import type { Books, Dialect } from './books';
 import type { Callbacks } from './callbacks';
 import {
@@ -30,6 +32,7 @@ export interface ControlParts {
   desk: TradeDesk;
   faults: Faults;
   callbacks: Callbacks;
+  bills: Bills;
   settings: Settings;
   formats: Record<Dialect, DialectFormat>;
   accounts: Record<Dialect, Account>;
@@ -162,6 +165,8 @@ export function controlRoutes(parts: ControlParts): Hono {
     );
     return c.json(wanted);
   });
+
+  app.route('/bills', billRoutes(parts.bills, read));
 
   const reopenings = new Map<Dialect, NodeJS.Timeout>();
   app.post('/connections/refuse', async (c) => {

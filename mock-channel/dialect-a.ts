@@ -5,6 +5,7 @@ import type { CallbackOverrides } from './control-types';
 import {
   callbackKey,
   claimedTimestamp,
+  isDate,
   isInstant,
   isTimely,
   OUR_NUMBER,
@@ -52,6 +53,7 @@ const OPERATIONS: Record<string, Exclude<Operation, 'unknown'>> = {
   'trade.close': 'close',
   'refund.create': 'refund',
   'refund.query': 'refund_query',
+  'bill.download': 'bill',
 };
 
 const FORM = 'application/x-www-form-urlencoded';
@@ -129,6 +131,19 @@ export const dialectA: DialectFormat = {
     body,
   }),
 
+  billAnswer: (account, { day, charset, fileName }) => ({
+    headers: {
+      'content-type': `text/csv; charset=${charset}`,
+      'x-mock-a-bill-date': day,
+      'x-mock-a-bill-name': fileName,
+      'x-mock-a-sign-type': 'HMAC-SHA256',
+      'x-mock-a-sign': hmacHex(
+        account.keys.current,
+        `${account.accountId}\n${day}\n${charset}\n${fileName}\n`,
+      ),
+    },
+  }),
+
   buildCallback,
 };
 
@@ -185,6 +200,10 @@ function readRequest(account: Account, request: IncomingRequest, now: Date): Rea
 
 /** The call, or what is wrong with it. */
 function readCall(operation: Operation, field: (name: string) => string): ReadCall | string {
+  if (operation === 'bill') {
+    const day = field('bill_date');
+    return isDate(day) ? { operation, day } : 'bill_date';
+  }
   const outTradeNo = field('out_trade_no');
   const outRefundNo = field('out_refund_no');
   const ofRefund = operation === 'refund' || operation === 'refund_query';
@@ -233,6 +252,7 @@ function readCall(operation: Operation, field: (name: string) => string): ReadCa
       };
     case 'refund_query':
       return { operation, outRefundNo, outTradeNo: outTradeNo || null };
+    case 'bill_file':
     case 'unknown':
       return 'method';
   }

@@ -5,6 +5,7 @@ import type { CallbackOverrides } from './control-types';
 import {
   callbackKey,
   claimedTimestamp,
+  isDate,
   isInstant,
   isTimely,
   OUR_NUMBER,
@@ -49,6 +50,8 @@ const ROUTES: { method: string; path: RegExp; operation: Exclude<Operation, 'unk
   },
   { method: 'POST', path: /^\/v3\/refund\/domestic\/refunds$/, operation: 'refund' },
   { method: 'GET', path: /^\/v3\/refund\/domestic\/refunds\/([^/]+)$/, operation: 'refund_query' },
+  { method: 'GET', path: /^\/v3\/bill\/tradebill$/, operation: 'bill' },
+  { method: 'GET', path: /^\/v3\/bill\/files\/[^/]+$/, operation: 'bill_file' },
 ];
 
 /** Dialect mock-b: JSON, minor units, encrypted callbacks (PROTOCOL.md section 2). */
@@ -112,6 +115,26 @@ export const dialectB: DialectFormat = {
   signAnswer: (account, body) => ({
     headers: signedHeaders(account.keys.current, body, {}, new Date()),
     body,
+  }),
+  billAnswer: (account, bill) => ({
+    content: {
+      mchid: account.accountId,
+      bill_date: bill.day,
+      file_name: bill.fileName,
+      hash_type: 'SHA256',
+      hash_value: bill.sha256,
+      download_path: bill.path,
+      ...(bill.totals && {
+        totals: bill.totals.map((one) => ({
+          currency: one.currency,
+          payments: one.payments,
+          payments_amount: one.paymentsMinor,
+          refunds: one.refunds,
+          refunds_amount: one.refundsMinor,
+          fees: one.feesMinor,
+        })),
+      }),
+    },
   }),
   buildCallback,
 };
@@ -189,6 +212,11 @@ function readRequest(account: Account, request: IncomingRequest, now: Date): Rea
   if (operation === 'create' && text('appid') !== account.appId) {
     return refuse('ACCOUNT_MISMATCH', 'appid is not ours');
   }
+  if (operation === 'bill') {
+    const day = url.searchParams.get('bill_date') ?? '';
+    return isDate(day) ? { ok: true, call: { operation, day } } : refuse('INVALID_REQUEST', 'day');
+  }
+  if (operation === 'bill_file') return { ok: true, call: { operation, path: request.path } };
   const call = readCall(operation, body, outTradeNo, outRefundNo);
   return typeof call === 'string' ? refuse('INVALID_REQUEST', call) : { ok: true, call };
 }
@@ -279,6 +307,8 @@ function readCall(
       };
     case 'refund_query':
       return { operation, outRefundNo, outTradeNo: null };
+    case 'bill':
+    case 'bill_file':
     case 'unknown':
       return 'no such address';
   }

@@ -1,3 +1,4 @@
+import type { Totals } from './bill-rows';
 import type { Dialect, Operation } from './books';
 import type { CallbackOverrides } from './control-types';
 import type { Capture, Refund, Trade } from './ledger';
@@ -15,8 +16,14 @@ export interface Account {
 /** A message's content: flat text in mock-a, nested JSON in mock-b. */
 export type Content = Record<string, unknown>;
 
+/** A question for a trade bill, and the download it leads to. */
+export type BillCall =
+  { operation: 'bill'; day: string } | { operation: 'bill_file'; path: string };
+
 /** A request whose signature and form are in order. */
-export type ReadCall =
+export type ReadCall = TradeCall | BillCall;
+
+export type TradeCall =
   | { operation: 'create'; order: NewTrade }
   | { operation: 'query' | 'close'; outTradeNo: string }
   | { operation: 'refund'; order: NewRefund }
@@ -61,6 +68,21 @@ export interface Notice {
   content: Content;
 }
 
+/** What a dialect tells of a bill. */
+export interface BillHead {
+  day: string;
+  fileName: string;
+  sha256: string;
+  /** Null: it states none. */
+  totals: Totals[] | null;
+  charset: string;
+  /** Where it can be fetched, when that is another call. */
+  path: string;
+}
+
+/** The bill itself behind these headers, or words that say where it is. */
+export type BillAnswer = { headers: Record<string, string> } | { content: Content };
+
 /** Everything that differs between the dialects; PROTOCOL.md sections 1 and 2. */
 export interface DialectFormat {
   readonly dialect: Dialect;
@@ -84,6 +106,8 @@ export interface DialectFormat {
   /** The body's text with the signature headers over exactly it. */
   signAnswer(account: Account, body: Buffer): WireMessage;
   answerText(content: Content): string;
+  /** The answer to a question for a bill: its head, and where the file is. */
+  billAnswer(account: Account, bill: BillHead): BillAnswer;
   buildCallback(
     account: Account,
     notice: Notice,
@@ -143,4 +167,10 @@ export function isTimely(timestamp: string, now: Date): boolean {
 /** Whether the text is an instant as the protocol writes it. */
 export function isInstant(text: string): boolean {
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/.test(text) && !isNaN(Date.parse(text));
+}
+
+/** Whether the text is a date of the calendar, `2026-05-01`. */
+export function isDate(text: string): boolean {
+  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  return !isNaN(at) && new Date(at).toISOString().startsWith(text);
 }

@@ -60,9 +60,9 @@ export class Faults {
 }
 
 function fits(match: FaultRule['match'], subject: FaultSubject): boolean {
-  // `any` means the five calls: a rule for calls says nothing sensible about a callback.
+  // `any` means the five calls: a rule for calls says nothing sensible about a callback or a bill.
   if (match.operation === 'any') {
-    if (subject.operation === 'callback') return false;
+    if (['callback', 'bill', 'bill_file'].includes(subject.operation)) return false;
   } else if (match.operation !== subject.operation) return false;
   if (match.dialect && match.dialect !== subject.dialect) return false;
   if (match.outTradeNo && match.outTradeNo !== subject.outTradeNo) return false;

@@ -59,6 +59,7 @@ export class Figures {
 
   apply(record: BookRecord): void {
     if (record.type === 'request') return this.applyRequest(record);
+    if (record.type === 'bill_made') return;
     const tally = this.tally(record.dialect, record.outTradeNo);
     switch (record.type) {
       case 'trade_created':
@@ -153,7 +154,16 @@ function emptySummary(): Summary {
     reversed: none(),
     reinstated: none(),
     netMinor: {},
-    calls: { create: 0, query: 0, close: 0, refund: 0, refund_query: 0, unknown: 0 },
+    calls: {
+      create: 0,
+      query: 0,
+      close: 0,
+      refund: 0,
+      refund_query: 0,
+      bill: 0,
+      bill_file: 0,
+      unknown: 0,
+    },
     createNumbers: [],
     refundNumbers: [],
     rateLimited: 0,

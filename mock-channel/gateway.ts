@@ -1,3 +1,5 @@
+import { BillAnswers, billFault } from './bill-answers';
+import type { Bills } from './bills';
 import type { Books, Dialect, Operation } from './books';
 import type { Callbacks } from './callbacks';
 import type { FaultAction, Settings } from './control-types';
@@ -6,34 +8,16 @@ import type {
   Content,
   DialectFormat,
   IncomingRequest,
-  ReadCall,
-  WireMessage,
+  BillCall,
+  TradeCall,
 } from './dialect';
 import { withBareNumber } from './dialect-b';
 import { drawMs, seededDie, type Faults } from './faults';
 import type { Ledger, Trade } from './ledger';
 import { RateLimit } from './rate-limit';
+import { STATUS_OF_CODE } from './reply';
+import type { Reply, WordReply } from './reply';
 import { captureOf, type RefundOutcome, type TradeDesk, type TradeOutcome } from './trade-desk';
-
-/** What goes back to the merchant; `drop`: the connection is cut without a word. */
-export type Reply = { drop: true } | ({ drop: false; status: number } & WireMessage);
-
-/** HTTP status by refusal code, as PROTOCOL.md has it; other codes are definite refusals, 403. */
-const STATUS_OF_CODE: Record<string, number> = {
-  INVALID_SIGNATURE: 401,
-  INVALID_REQUEST: 400,
-  ACCOUNT_MISMATCH: 403,
-  TRADE_NOT_EXIST: 404,
-  REFUND_NOT_EXIST: 404,
-  TRADE_CONFLICT: 409,
-  REFUND_CONFLICT: 409,
-  TRADE_ALREADY_PAID: 409,
-  ALREADY_PROCESSED: 409,
-  TRADE_NOT_PAID: 409,
-  REFUND_EXCEEDS: 422,
-  RATE_LIMITED: 429,
-  SYSTEM_ERROR: 500,
-};
 
 /** At most this long an answer waits for its own callback. */
 const CALLBACK_FIRST_BOUND_MS = 10_000;
@@ -46,6 +30,8 @@ interface CallNumbers {
   currency: string | null;
 }
 
+const NO_NUMBERS = { outTradeNo: null, outRefundNo: null, amountMinor: null, currency: null };
+
 type Outcome = TradeOutcome | RefundOutcome;
 
 /** Answers one dialect's requests: reads, lets faults act, asks the desk, books, signs. */
@@ -56,6 +42,7 @@ export class Gateway {
   /** Subjects and trades of calls that had no effect, so that tags fit their numbers too. */
   private readonly subjects = new Map<string, string>();
   private readonly tradeOfRefund = new Map<string, string>();
+  private readonly bills: BillAnswers;
 
   constructor(
     private readonly format: DialectFormat,
@@ -66,10 +53,12 @@ export class Gateway {
       desk: TradeDesk;
       faults: Faults;
       callbacks: Callbacks;
+      bills: Bills;
       settings: Settings;
       payUrl: (trade: Trade) => string;
     },
   ) {
+    this.bills = new BillAnswers(format, account, parts.bills);
     this.limit = new RateLimit(() => this.parts.settings.queryRateLimitPerSecond);
   }
 
@@ -82,6 +71,7 @@ export class Gateway {
       return this.refuse(numbers, reading.code, reading.why);
     }
     const { call } = reading;
+    if (call.operation === 'bill' || call.operation === 'bill_file') return this.bill(call);
     const numbers = this.remember(call);
     if (call.operation === 'query' && !this.limit.admit()) {
       return this.refuse(numbers, 'RATE_LIMITED', 'too many queries', { 'retry-after': '1' });
@@ -105,11 +95,49 @@ export class Gateway {
     return reply;
   }
 
+  private async bill(call: BillCall): Promise<Reply> {
+    const { operation } = call;
+    const numbers: CallNumbers = { ...NO_NUMBERS, operation };
+    const fault = this.parts.faults.take({
+      dialect: this.dialect,
+      operation,
+      outTradeNo: null,
+      outRefundNo: null,
+      subject: '',
+    });
+    const delayMs = drawMs(fault?.delayBeforeAnswerMs, this.roll);
+    if (delayMs > 0) await pause(delayMs);
+    const spoilt = billFault(fault);
+    if (fault && spoilt) {
+      return this.spoiled({ operation: 'query', outTradeNo: '' }, numbers, fault, {
+        ok: false,
+        code: 'SYSTEM_ERROR',
+      });
+    }
+    const answer = await this.bills.answer(call);
+    switch (answer.kind) {
+      case 'refusal': {
+        this.book(numbers, answer.code, answer.status);
+        const refusal = this.format.refusal(answer.code, answer.message, {});
+        const reply = this.signed(answer.status, refusal);
+        return { ...reply, headers: { ...reply.headers, ...answer.headers } };
+      }
+      case 'content':
+        this.book(numbers, 'ok', 200);
+        return this.signed(200, answer.content);
+      case 'file': {
+        const { headers, path, bytes, sendBytes } = answer;
+        this.book(numbers, 'ok', 200);
+        return { drop: false, status: 200, headers, path, bytes, sendBytes };
+      }
+    }
+  }
+
   private get dialect(): Dialect {
     return this.format.dialect;
   }
 
-  private async faulty(call: ReadCall, numbers: CallNumbers, fault: FaultAction): Promise<Reply> {
+  private async faulty(call: TradeCall, numbers: CallNumbers, fault: FaultAction): Promise<Reply> {
     if (fault.delayBeforeEffectMs) await pause(fault.delayBeforeEffectMs);
     const replayKey = [call.operation, numbers.outTradeNo, numbers.outRefundNo].join(':');
     const stored = fault.answer === 'replay' ? this.firstReplies.get(replayKey) : undefined;
@@ -128,14 +156,14 @@ export class Gateway {
     return reply;
   }
 
-  private captureDuring(call: ReadCall, numbers: CallNumbers, fault: FaultAction): void {
+  private captureDuring(call: TradeCall, numbers: CallNumbers, fault: FaultAction): void {
     const trade = numbers.outTradeNo
       ? this.parts.ledger.trade(numbers.outTradeNo, this.dialect)
       : undefined;
     if (fault.captureNow && trade && call.operation !== 'refund') this.parts.desk.approve(trade);
   }
 
-  private perform(call: ReadCall, fault: FaultAction | undefined): Outcome {
+  private perform(call: TradeCall, fault: FaultAction | undefined): Outcome {
     const { desk } = this.parts;
     switch (call.operation) {
       case 'create':
@@ -152,7 +180,7 @@ export class Gateway {
   }
 
   /** What stands in the books, for an answer to a call that had no effect. */
-  private look(call: ReadCall): Outcome {
+  private look(call: TradeCall): Outcome {
     const { desk } = this.parts;
     switch (call.operation) {
       case 'create':
@@ -166,14 +194,14 @@ export class Gateway {
     }
   }
 
-  private plain(call: ReadCall, numbers: CallNumbers, outcome: Outcome): Reply {
+  private plain(call: TradeCall, numbers: CallNumbers, outcome: Outcome): Reply {
     if (!outcome.ok) return this.refuse(numbers, outcome.code, 'see the code');
     this.book(numbers, 'ok', 200);
     return this.signed(200, this.content(call, outcome));
   }
 
   private spoiled(
-    call: ReadCall,
+    call: TradeCall,
     numbers: CallNumbers,
     fault: FaultAction,
     outcome: Outcome,
@@ -270,7 +298,7 @@ export class Gateway {
     return this.format.refusal(code, 'see the code', numbersOf(numbers));
   }
 
-  private content(call: ReadCall, outcome: Outcome & { ok: true }): Content {
+  private content(call: TradeCall, outcome: Outcome & { ok: true }): Content {
     const { format, account } = this;
     if ('refund' in outcome) return format.refundContent(account, outcome.refund, outcome.trade);
     const { trade } = outcome;
@@ -295,7 +323,7 @@ export class Gateway {
     return { ...reply, headers: { ...reply.headers, ...headers } };
   }
 
-  private signed(status: number, content: Content): Reply & { drop: false } {
+  private signed(status: number, content: Content): WordReply {
     const body = Buffer.from(this.format.answerText(content), 'utf8');
     return { drop: false, status, ...this.format.signAnswer(this.account, body) };
   }
@@ -315,7 +343,7 @@ export class Gateway {
     });
   }
 
-  private remember(call: ReadCall): CallNumbers {
+  private remember(call: TradeCall): CallNumbers {
     const { operation } = call;
     const none = { outRefundNo: null, amountMinor: null, currency: null };
     if (call.operation === 'create') {
@@ -345,7 +373,7 @@ export class Gateway {
   }
 }
 
-function kindOf(call: ReadCall): 'payment' | 'refund' {
+function kindOf(call: TradeCall): 'payment' | 'refund' {
   return call.operation === 'refund' || call.operation === 'refund_query' ? 'refund' : 'payment';
 }
 

@@ -132,7 +132,7 @@ export class Ledger {
           amountMinor: record.amountMinor,
           currency: record.currency,
           payerTotalMinor: record.payerTotalMinor,
-          capturedAt: record.at,
+          capturedAt: record.businessAt ?? record.at,
           refundedMinor: 0,
           reservedMinor: 0,
           reversedMinor: 0,
@@ -187,6 +187,7 @@ export class Ledger {
       case 'request':
       case 'callback_sent':
       case 'callback_answered':
+      case 'bill_made':
         return;
     }
   }
@@ -206,13 +207,13 @@ export class Ledger {
   }
 
   private finish(
-    record: { at: string; dialect: Dialect; outRefundNo: string },
+    record: { at: string; businessAt?: string; dialect: Dialect; outRefundNo: string },
     status: RefundStatus,
   ): Refund {
     const refund = this.refund(record.outRefundNo, record.dialect);
     if (!refund) throw new Error(`books name an unknown refund ${record.outRefundNo}`);
     refund.status = status;
-    refund.finishedAt = record.at;
+    refund.finishedAt = record.businessAt ?? record.at;
     return refund;
   }
 }

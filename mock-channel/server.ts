@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { getRequestListener } from '@hono/node-server';
 import { Hono } from 'hono';
 import { AutoPayers } from './auto-payers';
+import { Bills } from './bills';
 import { Books, type Dialect } from './books';
 import { Callbacks } from './callbacks';
 import { controlRoutes } from './control';
@@ -12,6 +14,7 @@ import type { Account, DialectFormat } from './dialect';
 import { dialectA } from './dialect-a';
 import { dialectB } from './dialect-b';
 import { Faults } from './faults';
+import { sendFile } from './file-reply';
 import { Gateway } from './gateway';
 import { Ledger } from './ledger';
 import { noticeFor } from './notices';
@@ -39,6 +42,8 @@ export interface MockChannelOptions {
   bPort?: number;
   /** The books' file, created if missing and read back if not; null: memory only. */
   booksPath?: string | null;
+  /** Folder in which the files of trade bills are made; default the system's temporary one. */
+  billFolder?: string;
   a: AccountOptions;
   b: AccountOptions;
   /** Base of the pay pages' addresses; default the control port's. */
@@ -64,6 +69,10 @@ const DEFAULT_SETTINGS: Settings = {
   refundAfterMs: 50,
   closeCallbacks: false,
   expiryCallbacks: false,
+  businessClockOffsetMs: 0,
+  timeZone: 'UTC',
+  billCharset: 'utf-8',
+  feeBasisPoints: 60,
   autoApprove: null,
 };
 
@@ -85,9 +94,20 @@ export async function startMockChannel(options: MockChannelOptions): Promise<Moc
   };
   const ledger = new Ledger();
   const payers = new AutoPayers(settings, ledger);
-  const books = new Books(options.booksPath ?? null, (record) => {
-    ledger.apply(record);
-    payers.notice(record);
+  const books = new Books(
+    options.booksPath ?? null,
+    (record) => {
+      ledger.apply(record);
+      payers.notice(record);
+    },
+    () => settings.businessClockOffsetMs,
+  );
+  const bills = new Bills({
+    books,
+    ledger,
+    settings,
+    accounts,
+    parentFolder: options.billFolder ?? tmpdir(),
   });
   const faults = new Faults();
   const callbacks = new Callbacks({ formats, accounts, books, faults, settings });
@@ -109,7 +129,7 @@ export async function startMockChannel(options: MockChannelOptions): Promise<Moc
   const host = options.host ?? '127.0.0.1';
   const gateways = Object.fromEntries(
     (['mock-a', 'mock-b'] as const).map((dialect) => {
-      const parts = { books, ledger, desk, faults, callbacks, settings, payUrl };
+      const parts = { books, ledger, desk, faults, callbacks, bills, settings, payUrl };
       return [dialect, new DialectPort(new Gateway(formats[dialect], accounts[dialect], parts))];
     }),
   ) as Record<Dialect, DialectPort>;
@@ -123,6 +143,7 @@ export async function startMockChannel(options: MockChannelOptions): Promise<Moc
       stop(controlServer),
     ]);
     books.close();
+    bills.close();
   };
   try {
     await gateways['mock-a'].open(options.aPort ?? 0, host);
@@ -146,6 +167,7 @@ export async function startMockChannel(options: MockChannelOptions): Promise<Moc
       desk,
       faults,
       callbacks,
+      bills,
       settings,
       formats,
       accounts,
@@ -197,6 +219,10 @@ class DialectPort {
       const reply = await this.gateway.answer({ method, path, headers, body });
       if (reply.drop) {
         request.socket.destroy();
+        return;
+      }
+      if ('path' in reply) {
+        await sendFile(response, reply);
         return;
       }
       response.writeHead(reply.status, {

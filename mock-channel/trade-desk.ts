@@ -135,15 +135,16 @@ export class TradeDesk {
     if (trade.captures.some((capture) => capture.channelTradeNo === channelTradeNo)) {
       throw new RangeError(`trade number ${channelTradeNo} is captured already`);
     }
-    this.books.append({
-      type: 'captured',
+    const entry = {
+      type: 'captured' as const,
       dialect: trade.dialect,
       outTradeNo: trade.outTradeNo,
       channelTradeNo,
       amountMinor,
       currency: order.currency ?? trade.currency,
       payerTotalMinor: order.payerTotalMinor ?? amountMinor,
-    });
+    };
+    this.books.append(entry, order.at);
     const capture = captureOf(trade, channelTradeNo);
     if (!capture) throw new Error('a capture just booked is missing');
     if (order.callback !== false) this.tell({ kind: 'payment', trade, capture });

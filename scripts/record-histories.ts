@@ -10,9 +10,11 @@ import type { ChannelPolicy } from '../domain/channel-policy';
 import startServers from '../test/support/servers-start';
 import { takeRunning } from '../test/support/servers-running';
 import { FAST_POLICY, Saga } from '../test/support/saga';
+import { begin, dayHandle, daysAgo, instantOf, untilRun } from '../test/support/reconciliations';
+import { zoneAtHour } from '../test/support/reconciliations';
 import { startTcpProxy } from '../test/support/tcp-proxy';
 import { waitFor } from '../test/support/wait';
-import { refundWorkflowId, sweepScheduleId } from '../workflows/ids';
+import { reconciliationScheduleId, refundWorkflowId, sweepScheduleId } from '../workflows/ids';
 import { nudgeSignal } from '../workflows/messages';
 import { writeHistory } from './histories/history-text';
 
@@ -176,6 +178,68 @@ const shapes: Record<string, Shape> = {
     await record.order('continued-next', orderId, next);
   },
 
+  async asked(saga, record) {
+    const { orderId } = await saga.paidOrder();
+    await saga.refund(orderId, 'R1', 3_000);
+    await saga.untilRefund(orderId, 'R1', 'succeeded');
+    await ended(saga, orderId);
+    await saga.call('POST', '/ops/reconciliations', {
+      merchant_id: saga.merchantId,
+      order_id: orderId,
+    });
+    await waitFor('both were asked about', async () => {
+      const { calls } = await saga.books(orderId);
+      return calls.query > 0 && calls.refund_query > 0;
+    });
+    await ended(saga, orderId);
+    await record.order('asked', orderId);
+  },
+
+  async reconciled(saga, record) {
+    const day = daysAgo(saga, 1);
+    const { orderId, outTradeNo } = await silentOrder(saga);
+    await saga.mock.capture({ outTradeNo, at: instantOf(saga, day) });
+    await saga.mock.addFault({
+      match: { operation: 'query', outTradeNo },
+      times: 1,
+      do: { delayBeforeAnswerMs: 1_500 },
+    });
+    await saga.mock.addBillRow({ dialect: 'mock-a', day }, { kind: 'payment' });
+    const schedule = saga.client.schedule.getHandle(reconciliationScheduleId(saga.taskQueue));
+    await schedule.trigger();
+    const parent = await waitFor('the parent', async () => {
+      const [action] = (await schedule.describe()).info.recentActions;
+      return action?.action.type === 'startWorkflow' && action.action.workflow.workflowId;
+    });
+    await untilRun(saga, 'mock-a', day, 'done');
+    await record.workflow('reconciliation', parent);
+    const child = dayHandle(saga, 'mock-a', day);
+    await child.result();
+    await record.workflow('reconciled', child.workflowId);
+    await ended(saga, orderId);
+  },
+
+  async billMissing(saga, record) {
+    const day = daysAgo(saga, 1);
+    await saga.mock.holdBill({ dialect: 'mock-b', day });
+    await begin(saga, 'mock-b', day);
+    await untilRun(saga, 'mock-b', day, 'waiting_bill');
+    const child = dayHandle(saga, 'mock-b', day);
+    await waitFor('a second try', async () => (await child.describe()).historyLength > 20);
+    await record.workflow('bill-missing', child.workflowId);
+    await saga.mock.releaseBill({ dialect: 'mock-b', day });
+    await child.result();
+  },
+
+  async billRejected(saga, record) {
+    const day = daysAgo(saga, 20);
+    await saga.mock.spoilBill({ dialect: 'mock-b', day }, { wrongHash: true });
+    await begin(saga, 'mock-b', day);
+    const child = dayHandle(saga, 'mock-b', day);
+    await child.result();
+    await record.workflow('bill-rejected', child.workflowId);
+  },
+
   async postgresAway(saga, record) {
     const { orderId, outTradeNo } = await silentOrder(saga);
     await saga.stopWorkers();
@@ -266,7 +330,7 @@ async function main(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
   await startServers();
   const policy: Partial<ChannelPolicy> = { ...FAST_POLICY, pollLadderMs: [500, 1_000, 2_000] };
-  const saga = await Saga.start({ policy });
+  const saga = await Saga.start({ policy, timeZone: zoneAtHour(6) });
   try {
     const written: string[] = [];
     for (const [name, shape] of Object.entries(shapes)) {

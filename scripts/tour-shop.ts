@@ -3,7 +3,7 @@ import { createPool } from '../db/transaction';
 import type { Pool } from '../db/transaction';
 import { MockChannelControl } from '../mock-channel/control-client';
 import type { Summary } from '../mock-channel/figures';
-import { orderWorkflowId } from '../workflows/ids';
+import { orderWorkflowId, reconciliationWorkflowId } from '../workflows/ids';
 import type { JournalLine } from './books/journal';
 import { appendToJournal } from './books/journal';
 import type { Stack } from './servers/stack';
@@ -15,6 +15,19 @@ export interface Answer {
   status: number;
   replayed: boolean;
   body: Record<string, unknown>;
+}
+
+/** What is shown; `run` returns what it proved, with the figures, and throws when it did not. */
+export interface TourStep {
+  title: string;
+  run(shop: TourShop): Promise<string>;
+}
+
+/** A report of reconciliation, as the API gives it. */
+export interface TourReport {
+  status: string;
+  bill: { rows: number } | null;
+  differences: { kind: string; status: string; subject: string }[];
 }
 
 /** Longer than a worker's death and its successor's start on a slow machine. */
@@ -60,7 +73,12 @@ export class TourShop {
   // What a shop does
 
   /** POST with a JSON body, kept in the journal. */
-  async post(path: string, body: object, idempotencyKey?: string): Promise<Answer> {
+  async post(
+    path: string,
+    body: object,
+    idempotencyKey?: string,
+    apiKey = this.stack.demo.apiKey,
+  ): Promise<Answer> {
     const { stack } = this;
     const line: JournalLine = {
       at: new Date().toISOString(),
@@ -75,7 +93,7 @@ export class TourShop {
       const response = await fetch(stack.api.url + path, {
         method: 'POST',
         headers: {
-          authorization: `Bearer ${stack.demo.apiKey}`,
+          authorization: `Bearer ${apiKey}`,
           'content-type': 'application/json',
           ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
         },
@@ -126,6 +144,27 @@ export class TourShop {
 
   cancel(orderId: string): Promise<Answer> {
     return this.post(`/v1/orders/${orderId}/cancel`, {});
+  }
+
+  /** What an operator does: reconciles the date, waits for its run to end, and reads the report. */
+  async reconcile(channel: string, day: string, dryRun: boolean): Promise<TourReport> {
+    const { operatorKey } = this.stack.demo;
+    const path = '/ops/reconciliations';
+    const { status } = await this.post(
+      path,
+      { channel, day, dry_run: dryRun },
+      undefined,
+      operatorKey,
+    );
+    if (status !== 202) throw new Error(`POST ${path} answered ${status}`);
+    const id = reconciliationWorkflowId({ channel, day }, this.stack.taskQueue);
+    await this.temporal.workflow.getHandle(id).result();
+    const response = await fetch(`${this.stack.api.url}${path}/${day}?channel=${channel}`, {
+      headers: { authorization: `Bearer ${operatorKey}` },
+    });
+    const { reports } = (await response.json()) as { reports: TourReport[] };
+    if (!reports[0]) throw new Error(`${channel} has no report of ${day}`);
+    return reports[0];
   }
 
   /** An order that its payer has paid, told and done. */

@@ -4,13 +4,8 @@ import { checkBooks } from './books/check';
 import { lineOf } from './books/findings';
 import { readJournal } from './books/journal';
 import { waitFor } from './servers/wait';
-import type { TourShop } from './tour-shop';
-
-/** What is shown; `run` returns what it proved, with the figures, and throws when it did not. */
-export interface TourStep {
-  title: string;
-  run(shop: TourShop): Promise<string>;
-}
+import { RECONCILIATION } from './tour-reconciliation';
+import type { TourShop, TourStep } from './tour-shop';
 
 const CLICKS = 10;
 const COPIES = 20;
@@ -247,6 +242,7 @@ export const TOUR: readonly TourStep[] = [
       return 'a new worker went on where it stopped: one number, one capture, told once';
     },
   },
+  ...RECONCILIATION,
   {
     title: 'Database, channel and Temporal are compared with everything that must always hold',
     async run(shop) {

@@ -18,6 +18,10 @@ export interface WorkerConfig {
   relayEveryMs: number;
   sweepEveryMs: number;
   sweepPastDueMs: number;
+  reconcileEveryMs: number;
+  reconcileDaysBack: number;
+  reconcileHeartbeatMs: number;
+  reconcileStallMs: number;
   notifyLadderMs: number[];
   notifyTimeoutMs: number;
   /** Hosts (and `host:port`s) that may be told although they are private addresses. */
@@ -54,6 +58,10 @@ const environment = z.object({
   RELAY_EVERY_MS: whole(50, 60_000, 1_000),
   SWEEP_EVERY_MS: whole(1_000, 3_600_000, 20_000),
   SWEEP_PAST_DUE_MS: whole(0, 3_600_000, 60_000),
+  RECONCILE_EVERY_MS: whole(1_000, 86_400_000, 900_000),
+  RECONCILE_DAYS_BACK: whole(1, 90, 7),
+  RECONCILE_HEARTBEAT_MS: whole(1_000, 600_000, 30_000),
+  RECONCILE_STALL_MS: whole(100, 3_600_000, 60_000),
   NOTIFY_LADDER_MS: ladder,
   NOTIFY_TIMEOUT_MS: whole(100, 60_000, 10_000),
   NOTIFY_PRIVATE_ALLOWED: z
@@ -99,6 +107,10 @@ export function readConfig(env: Record<string, string | undefined>): WorkerConfi
     relayEveryMs: vars.RELAY_EVERY_MS,
     sweepEveryMs: vars.SWEEP_EVERY_MS,
     sweepPastDueMs: vars.SWEEP_PAST_DUE_MS,
+    reconcileEveryMs: vars.RECONCILE_EVERY_MS,
+    reconcileDaysBack: vars.RECONCILE_DAYS_BACK,
+    reconcileHeartbeatMs: vars.RECONCILE_HEARTBEAT_MS,
+    reconcileStallMs: vars.RECONCILE_STALL_MS,
     notifyLadderMs: vars.NOTIFY_LADDER_MS,
     notifyTimeoutMs: vars.NOTIFY_TIMEOUT_MS,
     notifyPrivateAllowed: vars.NOTIFY_PRIVATE_ALLOWED,

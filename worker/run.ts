@@ -14,11 +14,15 @@ import { createMetrics } from './metrics';
 import type { WorkerMetrics } from './metrics';
 import { mayNotify } from './notify-guard';
 import { startRelay } from './relay';
-import { ensureSweepSchedule } from './schedule';
+import { ensureReconciliationSchedule, ensureSweepSchedule } from './schedule';
 import { requireSearchAttributes } from './search-attributes';
 
 const STATEMENT_TIMEOUT_MS = 2_500;
 const CONNECTION_TIMEOUT_MS = 2_000;
+/** Whole trade bills are loaded and compared: minutes, and a bound for what never ends. */
+const BILL_STATEMENT_TIMEOUT_MS = 3_600_000;
+/** Bills loaded or compared at the same time; the others wait for their turn. */
+const BILL_POOL_SIZE = 8;
 
 export interface RunningWorker {
   healthUrl: string;
@@ -28,7 +32,7 @@ export interface RunningWorker {
   ended: Promise<void>;
 }
 
-/** One worker: workflows, activities, the relay, and the sweep's schedule. */
+/** One worker: workflows, activities, the relay, and the schedules of sweep and reconciliation. */
 export async function runWorker(
   config: WorkerConfig,
   env: Record<string, string | undefined>,
@@ -45,6 +49,15 @@ export async function runWorker(
     // Below a local activity's own limit, so that a step fails with a cause, not with a timeout.
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     applicationName: 'payment-worker',
+    onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
+  });
+  const billPool = createPool({
+    databaseUrl: config.databaseUrl,
+    max: BILL_POOL_SIZE,
+    // Turns are long here.
+    connectionTimeoutMs: 60_000,
+    statementTimeoutMs: BILL_STATEMENT_TIMEOUT_MS,
+    applicationName: 'payment-reconciliation',
     onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
   });
   const metrics = createMetrics(pool);
@@ -87,6 +100,11 @@ export async function runWorker(
       mayNotify: (url) => mayNotify(url, config.notifyPrivateAllowed),
       resolveSecret: (reference) => resolveSecret(reference, env),
     },
+    reconciliation: {
+      pool: billPool,
+      heartbeatMs: config.reconcileHeartbeatMs,
+      stallMs: config.reconcileStallMs,
+    },
   });
   const worker = await Worker.create({
     connection: nativeConnection,
@@ -101,6 +119,11 @@ export async function runWorker(
     everyMs: config.sweepEveryMs,
     pastDueMs: config.sweepPastDueMs,
   });
+  await ensureReconciliationSchedule(client, {
+    taskQueue: config.taskQueue,
+    everyMs: config.reconcileEveryMs,
+    daysBack: config.reconcileDaysBack,
+  });
   const relay = startRelay({
     pool,
     client,
@@ -108,6 +131,7 @@ export async function runWorker(
     taskQueue: config.taskQueue,
     log,
     everyMs: config.relayEveryMs,
+    reconcileDaysBack: config.reconcileDaysBack,
   });
   const health = await serveHealth(config, log, metrics, () => worker.getState());
 
@@ -124,6 +148,7 @@ export async function runWorker(
       await nativeConnection.close();
       await connection.close();
       await pool.end();
+      await billPool.end();
       log.info('the worker has stopped');
     },
   };

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
-import { sweepScheduleId } from '../workflows/ids';
+import { reconciliationScheduleId, sweepScheduleId } from '../workflows/ids';
+import type { ReconciliationInput } from '../workflows/reconciliation';
 import type { SweepInput } from '../workflows/sweep';
 
 /** Runs that ended by force are looked for this many sweeps back, so that a late sweep misses none. */
@@ -19,17 +20,56 @@ export async function ensureSweepSchedule(
     pastDueMs: input.pastDueMs,
     lookBackMs: Math.max(120_000, LOOK_BACK_SWEEPS * input.everyMs),
   };
+  await ensureSchedule(client, {
+    scheduleId,
+    everyMs: input.everyMs,
+    taskQueue: input.taskQueue,
+    workflowType: 'sweep',
+    args: [sweepInput],
+    summary: 'find orders that nobody carries',
+  });
+}
+
+/** Likewise the schedule that gives every business date of every channel its reconciliation. */
+export async function ensureReconciliationSchedule(
+  client: Client,
+  input: { taskQueue: string; everyMs: number; daysBack: number },
+): Promise<void> {
+  const reconciliationInput: ReconciliationInput = { daysBack: input.daysBack };
+  await ensureSchedule(client, {
+    scheduleId: reconciliationScheduleId(input.taskQueue),
+    everyMs: input.everyMs,
+    taskQueue: input.taskQueue,
+    workflowType: 'reconciliation',
+    args: [reconciliationInput],
+    summary: 'reconcile the dates that have no report',
+  });
+}
+
+async function ensureSchedule(
+  client: Client,
+  input: {
+    /** Also the id of the workflow that it starts. */
+    scheduleId: string;
+    everyMs: number;
+    taskQueue: string;
+    workflowType: string;
+    args: unknown[];
+    summary: string;
+  },
+): Promise<void> {
+  const { scheduleId } = input;
   const spec = { intervals: [{ every: input.everyMs }] };
   const action = {
     type: 'startWorkflow',
-    workflowType: 'sweep',
+    workflowType: input.workflowType,
     workflowId: scheduleId,
     taskQueue: input.taskQueue,
-    args: [sweepInput],
+    args: input.args,
     workflowRunTimeout: '5m',
-    staticSummary: 'find orders that nobody carries',
+    staticSummary: input.summary,
   } as const;
-  // A sweep that hangs must not make later ones disappear: the newest one is let in.
+  // A round that hangs must not make later ones disappear: the newest one is let in.
   const policies = { overlap: ScheduleOverlapPolicy.CANCEL_OTHER, catchupWindow: '1m' } as const;
   try {
     await client.schedule.create({ scheduleId, spec, action, policies });

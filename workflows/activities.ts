@@ -31,7 +31,16 @@ type Step =
   | 'holdSurplus'
   | 'openRefund'
   | 'loadRefund'
-  | 'settleRefundAnswer';
+  | 'settleRefundAnswer'
+  | 'settleAskedRefund'
+  | 'listDueReconciliations'
+  | 'beginReconciliation'
+  | 'noteBillMissing'
+  | 'noteBillRejected'
+  | 'countOpenQuestions'
+  | 'closeReconciliation';
+
+type Long = 'loadBill' | 'compareWithBill' | 'askAboutDifferences' | 'closeReconciliation';
 
 type Result<Name extends keyof Activities> = Awaited<ReturnType<Activities[Name]>>;
 /** The SDK's proxies lose the link between a generic name and its types; this states it again. */
@@ -62,6 +71,30 @@ export async function step<Name extends Step>(
   return (patient[name] as unknown as Call<Name>).executeWithOptions({ ...PATIENT, summary }, [
     input,
   ]);
+}
+
+/** Far above what the largest bill takes: only what is stuck in spite of its heartbeats meets it. */
+const LONGEST_STEP = '2h';
+
+/**
+ * Runs a step that may take minutes. It tells that it lives, so that a worker that died is noticed soon,
+ * and is repeated until it succeeds: each is idempotent.
+ */
+export function longStep<Name extends Long>(
+  name: Name,
+  input: Parameters<Activities[Name]>[0],
+  { heartbeatMs }: { heartbeatMs: number },
+  summary: string,
+): Promise<Result<Name>> {
+  return (patient[name] as unknown as Call<Name>).executeWithOptions(
+    {
+      startToCloseTimeout: LONGEST_STEP,
+      heartbeatTimeout: heartbeatMs,
+      retry: { initialInterval: '1s', maximumInterval: '30s' },
+      summary,
+    },
+    [input],
+  );
 }
 
 /** Room above the adapter's own limit for the activity's two database steps. */

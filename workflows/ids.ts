@@ -11,6 +11,23 @@ export function sweepScheduleId(taskQueue: string): string {
   return `sweep:${taskQueue}`;
 }
 
+/** Likewise one reconciliation per task queue. */
+export function reconciliationScheduleId(taskQueue: string): string {
+  return `reconciliation:${taskQueue}`;
+}
+
+/**
+ * One run per channel and business date. Another deployment in the same namespace, which has a task
+ * queue of its own, has days of its own.
+ */
+export function reconciliationWorkflowId(
+  { channel, day }: { channel: string; day: string },
+  taskQueue: string,
+): string {
+  const id = `reconciliation:${day}:${channel}`;
+  return taskQueue === TASK_QUEUE ? id : `${id}:${taskQueue}`;
+}
+
 export function orderWorkflowId({ merchantId, orderId }: OrderRef): string {
   return `order:${merchantId}:${orderId}`;
 }

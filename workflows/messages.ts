@@ -27,6 +27,15 @@ export interface RequestRefundInput {
   refundNo: string;
 }
 
+/**
+ * Ask the channel now, whatever state these are in, and settle what it says as any other answer: what
+ * reconciliation found different. Attempts by id, refunds by number; sent twice it asks twice.
+ */
+export interface AskChannel {
+  payRecordIds: number[];
+  refundNos: string[];
+}
+
 export interface Progress {
   status: OrderStatus | 'loading';
   line: string;
@@ -39,6 +48,21 @@ export const requestRefundUpdate = defineUpdate<RefundOutcome, [RequestRefundInp
 );
 /** The doorbell: news from a channel waits in the inbox. Carries nothing. */
 export const channelNewsSignal = defineSignal('channelNews');
-/** Look again at what is left to do. */
+export const askChannelSignal = defineSignal<[AskChannel]>('askChannel');
+/** Look again at what is left to do; to a day's reconciliation: try now. */
 export const nudgeSignal = defineSignal('nudge');
+/** What a day's reconciliation is about. */
+export interface DayInput {
+  channel: string;
+  /** `YYYY-MM-DD`, in the channel's own zone. */
+  day: string;
+  /** Compare and report only: nobody is asked, no case is opened. */
+  dryRun: boolean;
+  /** Who wanted it: `schedule`, or an API key. */
+  actor: string;
+  /** Tries to fetch the bill in the run before this one, which it continues. */
+  tries?: number;
+}
+
+export const reconciliationProgressQuery = defineQuery<string>('progress');
 export const progressQuery = defineQuery<Progress>('progress');

@@ -2,7 +2,7 @@
  * One order, from "please pay" to "paid, told, nothing left to do".
  *
  * Trigger: POST /v1/orders, or any message to the order (update- or signal-with-start).
- * Messages: updates pay, cancel, requestRefund; signals channelNews, nudge; query progress.
+ * Messages: updates pay, cancel, requestRefund; signals channelNews, askChannel, nudge; query progress.
  * Children: one `refund` per refund, abandoned; it nudges this run when it ends.
  * Ends: when the view orders_with_work lists nothing for the order and nobody waits for an answer.
  * PostgreSQL is the judge: this run holds a cursor, loads the order first and decides only from what
@@ -19,13 +19,15 @@ import {
 } from '@temporalio/workflow';
 import type { OrderProgress } from '../domain/progress';
 import { channelCall, deliverNotifications, step } from './activities';
-import { cancelUpdate, channelNewsSignal, nudgeSignal, payUpdate } from './messages';
+import { askChannelSignal, cancelUpdate, channelNewsSignal, nudgeSignal } from './messages';
+import { payUpdate } from './messages';
 import { progressQuery, requestRefundUpdate } from './messages';
 import type { OrderPaymentInput } from './messages';
 import { answered, requireIdentifier } from './order-requests';
 import { answerRequests, needsDecision, unanswered } from './order-requests';
 import { isDue, lineOf, newRun, show, take, takeFromBeside, wakeInMs } from './order-run';
 import type { OrderRun } from './order-run';
+import { ASK_TIMEOUT_MS, noteAsked, settleAskedRefund, startRefundCall } from './order-asks';
 import { startRefund, tellRefund } from './refund-child';
 
 /** How the order stood when its run had nothing left to do. */
@@ -49,6 +51,7 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
     validator: (request) => requireIdentifier('refundNo', request?.refundNo),
   });
   setHandler(channelNewsSignal, () => void (run.rang = true));
+  setHandler(askChannelSignal, (asked) => noteAsked(run, asked));
   setHandler(nudgeSignal, () => void (run.nudged = true));
   setHandler(progressQuery, () => ({ status: run.order?.status ?? 'loading', line: lineOf(run) }));
   // A cancel in Temporal Web stops this run at a safe point; it does not cancel the order.
@@ -58,6 +61,7 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
     look(run, await step('loadOrder', run.ref, 'load the order'));
     for (;;) {
       await settleFinishedCall(run);
+      await settleAskedRefund(run);
       await settleStoredCallbacks(run);
       await lookAgain(run);
       await decideRequests(run);
@@ -65,6 +69,7 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
       await startRefunds(run);
       tellMerchant(run);
       callChannel(run);
+      startRefundCall(run);
       answerRequests(run);
       show(run);
       if (isDone(run)) return { status: run.order?.status ?? 'unknown' };
@@ -222,14 +227,13 @@ function callChannel(run: OrderRun): void {
       asked,
       'query',
       attempt?.callTimeoutMs ?? ASK_TIMEOUT_MS,
-      'what a callback said',
+      'what is said of it elsewhere',
     );
   } else if (attempt && isDue(run, attempt.dueInMs)) {
     startCall(run, attempt.payRecordId, attempt.call, attempt.callTimeoutMs, attempt.channel);
   }
 }
 
-const ASK_TIMEOUT_MS = 8_000;
 const CALLS = { submit: 'submitPayment', query: 'queryPayment', close: 'closePayment' } as const;
 
 function startCall(
@@ -255,12 +259,14 @@ function startCall(
 }
 
 function isIdle(run: OrderRun): boolean {
-  return !run.rang && !run.nudged && run.call === null && !unanswered(run) && allHandlersFinished();
+  const isQuiet = !run.rang && !run.nudged && run.call === null && run.refundCall === null;
+  return isQuiet && !unanswered(run) && allHandlersFinished();
 }
 
 /** Nothing left to do, nothing unread, nobody waiting. */
 function isDone(run: OrderRun): boolean {
-  return run.order?.hasWork === false && isIdle(run) && run.asks.length === 0 && !run.delivering;
+  const hasAsks = run.asks.length + run.refundAsks.length > 0;
+  return run.order?.hasWork === false && isIdle(run) && !hasAsks && !run.delivering;
 }
 
 function maySafelyStop(run: OrderRun): boolean {
@@ -271,6 +277,14 @@ function mayContinueAsNew(run: OrderRun): boolean {
   return workflowInfo().historyLength > EVENTS_PER_RUN && isIdle(run);
 }
 
+/** Somebody asked while the run slept. */
+function mayAsk(run: OrderRun): boolean {
+  return (
+    (run.call === null && run.asks.length > 0) ||
+    (run.refundCall === null && run.refundAsks.length > 0)
+  );
+}
+
 /** Waits for whatever comes first: a message, an answer, or the next thing that is due. */
 async function somethingHappens(run: OrderRun): Promise<void> {
   run.delivered = false;
@@ -279,6 +293,8 @@ async function somethingHappens(run: OrderRun): Promise<void> {
     run.nudged ||
     run.delivered ||
     (run.call?.answer ?? null) !== null ||
+    (run.refundCall?.answer ?? null) !== null ||
+    mayAsk(run) ||
     run.requests.some((r) => needsDecision(run, r)) ||
     isDone(run) ||
     maySafelyStop(run);

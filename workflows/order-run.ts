@@ -1,6 +1,6 @@
 /** What one run of an order remembers between two rounds of its loop. */
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import type { PaymentAnswer } from '../domain/answers';
+import type { PaymentAnswer, RefundAnswer } from '../domain/answers';
 import type { ChannelCall, OrderRef } from '../domain/orders';
 import type { OrderProgress } from '../domain/progress';
 import type { WaitingRequest } from './order-requests';
@@ -21,6 +21,9 @@ export interface OrderRun {
   call: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer | null } | null;
   /** Records to query before what a callback said of them counts. */
   asks: number[];
+  /** Refunds to ask the channel about, final ones too, and the one such call in flight. */
+  refundAsks: string[];
+  refundCall: { refundNo: string; answer: RefundAnswer | null } | null;
   delivering: boolean;
   delivered: boolean;
   /** Refunds whose child this run has started. */
@@ -39,6 +42,8 @@ export function newRun(ref: OrderRef): OrderRun {
     stopping: false,
     call: null,
     asks: [],
+    refundAsks: [],
+    refundCall: null,
     delivering: false,
     delivered: false,
     startedRefunds: new Set(),

@@ -1,6 +1,6 @@
 /**
- * How an order's run is started, the same from every place that may start one: the API, the relay,
- * the sweep, a refund's last word. Starting an order twice lands in the run that is there.
+ * How runs are started, the same from every place that may start one. An order's: the API, the relay,
+ * the sweep, a refund's last word; starting it twice lands in the run that is there.
  */
 import {
   TypedSearchAttributes,
@@ -8,9 +8,9 @@ import {
   WorkflowIdReusePolicy,
 } from '@temporalio/common';
 import type { Order } from '../domain/orders';
-import { orderWorkflowId } from './ids';
-import type { OrderPaymentInput } from './messages';
-import { MERCHANT_ID, NEEDS_REVIEW, ORDER_ID, PAYMENT_STATUS } from './search-attributes';
+import { orderWorkflowId, reconciliationWorkflowId } from './ids';
+import type { DayInput, OrderPaymentInput } from './messages';
+import { CHANNEL, MERCHANT_ID, NEEDS_REVIEW, ORDER_ID, PAYMENT_STATUS } from './search-attributes';
 
 export const ORDER_WORKFLOW_TYPE = 'orderPayment';
 
@@ -45,5 +45,21 @@ export function orderStartOptions(order: OrderToStart, taskQueue: string): Order
       { key: NEEDS_REVIEW, value: order.status === 'review' },
     ]),
     staticSummary: `order ${order.orderId}: ${order.amountMinor} ${order.currency}`,
+  };
+}
+
+export const DAY_WORKFLOW_TYPE = 'reconcileDay';
+
+/** Options of a start of one day's reconciliation; one that is open is left alone, and told so. */
+export function dayStartOptions(input: DayInput, taskQueue: string) {
+  return {
+    workflowId: reconciliationWorkflowId(input, taskQueue),
+    taskQueue,
+    args: [input] as [DayInput],
+    workflowIdConflictPolicy: WorkflowIdConflictPolicy.FAIL,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+    typedSearchAttributes: new TypedSearchAttributes([{ key: CHANNEL, value: input.channel }]),
+    staticSummary: `reconcile ${input.channel}, ${input.day}${input.dryRun ? ' (dry run)' : ''}`,
+    staticDetails: `asked for by ${input.actor}`,
   };
 }

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Pool } from '../../db/transaction';
 import type { BookRecord } from '../../mock-channel/books';
+import { checkBills } from './bills';
 import { foldBooks } from './channel-books';
 import type { ReceivedEvent } from './effects';
 import { checkEffects } from './effects';
@@ -39,7 +40,7 @@ export interface BooksCheck {
 const PICK_UP_MS = 90_000;
 
 /**
- * Compares the database, the channel's books and Temporal with the invariants I1 to I8 and I10.
+ * Compares the database, the channel's books and Temporal with the invariants I1 to I10.
  * Changes nothing and may run at any time: what is on its way is no violation. The database is read
  * first and in one picture, so that whatever it holds must already be in the books.
  */
@@ -64,6 +65,7 @@ export async function checkBooks(input: BooksCheck): Promise<Findings> {
     checkAcknowledged(snapshot, journal),
     checkRuns(snapshot, runs, input.pickUpMs ?? PICK_UP_MS),
     checkEffects(snapshot, input.received ?? []),
+    await checkBills(input.pool, records),
     checkNoServerErrors(journal),
   ]);
 }

@@ -1,8 +1,7 @@
 /**
- * What is always true, by the names that the documents use. I9, the trade bill's, is reconciliation's
- * own result.
+ * What is always true, by the names that the documents use.
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I10';
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10';
 
 /** Something that must never be: where, and what is wrong with it. */
 export interface Violation {

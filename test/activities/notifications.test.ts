@@ -40,6 +40,7 @@ describe('telling the merchant', () => {
       client: undefined as never,
       taskQueue: 'unused',
       numberSecret: 'unused',
+      reconciliation: undefined as never,
       notifications: {
         ladderMs: more.ladderMs ?? [5_000, 60_000],
         timeoutMs: 2_000,

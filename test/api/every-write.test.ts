@@ -1,5 +1,8 @@
 import { aCallbackOrder, writeMockCallback } from '../channels/mock-callback-writer';
-import type { Answer } from './api-harness';
+import { addDays, dayAt } from '../../domain/business-day';
+import { reconciliationWorkflowId } from '../../workflows/ids';
+import { zoneAtHour } from '../support/reconciliations';
+import type { Answer, Asking } from './api-harness';
 import { ACCOUNTS, aNewOrder } from './api-harness';
 import type { Saga } from './saga-harness';
 import { startSaga } from './saga-harness';
@@ -76,6 +79,39 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
     };
   },
+  'POST /ops/reconciliations': async () => {
+    // Yesterday's bill, not there yet, at six in the morning: the run stays open and waits for it.
+    const timeZone = zoneAtHour(6);
+    const day = addDays(dayAt(new Date(), timeZone), -1);
+    await saga.control.configure({ timeZone });
+    await saga.control.holdBill({ dialect: 'mock-b', day });
+    await saga.pool.query(`update channels set time_zone = $1::text`, [timeZone]);
+    const id = reconciliationWorkflowId({ channel: 'mock-b', day }, saga.taskQueue);
+    const handle = saga.client.workflow.getHandle(id);
+    await handle.terminate('of the test before').catch(() => undefined);
+    const key = await saga.keyWith(['operator']);
+    const before = (await runsOf(id)).length;
+    return {
+      send: (headers) => {
+        const asking: Asking = { key, body: { channel: 'mock-b', day } };
+        if (headers) asking.headers = headers;
+        return saga.ask('POST', '/ops/reconciliations', asking);
+      },
+      effects: async () => {
+        await until(async () => (await runsOf(id)).length > before);
+        const { rows } = await saga.pool.query(
+          `select from reconciliation_runs where channel = 'mock-b' and business_date = $1::date`,
+          [day],
+        );
+        const runs = await runsOf(id);
+        return {
+          runs: rows.length,
+          started: runs.length - before,
+          open: runs.filter((status) => status === 'RUNNING').length,
+        };
+      },
+    };
+  },
   'POST /callbacks/:channel': async () => {
     const orderId = await saga.anOrder();
     const paying = await saga.post(`/v1/orders/${orderId}/payments`, {
@@ -122,6 +158,13 @@ async function count(table: string, orderId: string, where = 'true'): Promise<nu
     [saga.merchantId, orderId],
   );
   return rows[0]!.count;
+}
+
+async function runsOf(workflowId: string): Promise<string[]> {
+  const statuses = [];
+  const query = `WorkflowId = '${workflowId}'`;
+  for await (const run of saga.client.workflow.list({ query })) statuses.push(run.status.name);
+  return statuses;
 }
 
 async function statusOf(orderId: string): Promise<string> {

@@ -1,5 +1,6 @@
 import { anAttempt } from '../../channels/conformance-harness';
 import type { HttpClient, HttpRequest } from '../../channels/http-client';
+import { createHttpDownload } from '../../channels/http-download';
 import { createMockA } from '../../channels/mock-a';
 import { dialectA } from '../../mock-channel/dialect-a';
 import { aRow, anAccount } from './mock-callback-writer';
@@ -28,7 +29,7 @@ function aDirectLine(change: (content: Record<string, unknown>) => object = (sam
   const channel = createMockA(
     aRow(account),
     { current: account.keys.current },
-    { http, now: () => new Date() },
+    { http, download: createHttpDownload(), now: () => new Date() },
   );
   return { channel, requests };
 }

@@ -1,6 +1,7 @@
 import type { CallbackOrder, WrittenCallback } from '../../channels/conformance-harness';
 import type { PaymentChannel } from '../../channels/contract';
 import { createHttpClient } from '../../channels/http-client';
+import { createHttpDownload } from '../../channels/http-download';
 import { createMockA } from '../../channels/mock-a';
 import { createMockB } from '../../channels/mock-b';
 import type { ChannelRow } from '../../domain/channel-policy';
@@ -39,12 +40,17 @@ export function aRow(account: Account, overrides: Partial<ChannelRow> = {}): Cha
 }
 
 /** The bare adapter for an account, bound to a server's address. */
-export function anAdapter(account: Account, gatewayUrl = 'http://127.0.0.1:1'): PaymentChannel {
+export function anAdapter(
+  account: Account,
+  gatewayUrl = 'http://127.0.0.1:1',
+  overrides: Partial<ChannelRow> = {},
+): PaymentChannel {
   const create = account.dialect === 'mock-a' ? createMockA : createMockB;
   const secrets: Record<string, string> = { current: account.keys.current };
   if (account.keys.previous !== null) secrets.previous = account.keys.previous;
-  return create(aRow(account, { gatewayUrl }), secrets, {
+  return create(aRow(account, { gatewayUrl, ...overrides }), secrets, {
     http: createHttpClient({ maxSockets: 10 }),
+    download: createHttpDownload({ idleMs: 1_000 }),
     now: () => new Date(),
   });
 }

@@ -16,22 +16,71 @@ export async function startMockHarness(
   dialect: MockDialect,
 ): Promise<ConformanceChannel & { control: MockChannelControl; gatewayUrl: string }> {
   const [a, b] = [anAccount('mock-a'), anAccount('mock-b')];
-  const server = await startMockChannel({ a, b, settings: { refundAfterMs: 20 } });
+  const timeZone = aRow(a).timeZone;
+  const server = await startMockChannel({ a, b, settings: { refundAfterMs: 20, timeZone } });
   const control = new MockChannelControl(server.control);
   const account = dialect === 'mock-a' ? a : b;
   const gatewayUrl = dialect === 'mock-a' ? server.a : server.b;
   const row = aRow(account, { gatewayUrl });
 
+  // Small enough that a bomb need not be big.
+  const policy = { tradeBillMaxBytes: 8 * 1024 ** 2 };
+  const channel = anAdapter(account, gatewayUrl, { policy });
+
   return {
     control,
     gatewayUrl,
-    channel: anAdapter(account, gatewayUrl),
+    channel,
     otherChannel: anAdapter(anAccount(dialect, 'other'), gatewayUrl),
     accountId: row.accountId,
     appId: row.appId,
     hugeTradeNumber: HUGE_TRADE_NUMBER,
     async pay(outTradeNo) {
       await control.approve({ outTradeNo, dialect });
+    },
+    async payOn(outTradeNo, day) {
+      await control.capture({ outTradeNo, dialect, at: `${day}T04:00:00.000Z`, callback: false });
+    },
+    async refundOn(refund, day) {
+      const businessClockOffsetMs = Date.parse(`${day}T05:00:00.000Z`) - Date.now();
+      await control.configure({ businessClockOffsetMs });
+      try {
+        expect(await channel.createRefund(refund)).toMatchObject({ outcome: 'answered' });
+      } finally {
+        await control.configure({ businessClockOffsetMs: 0 });
+      }
+    },
+    async holdBill(day, times) {
+      await control.holdBill({ dialect, day }, { times });
+    },
+    async spoilBill(day, spoiling) {
+      const bill = { dialect, day };
+      switch (spoiling) {
+        case 'zero_bytes':
+          return void (await control.holdBill(bill, { zeroBytes: true }));
+        case 'cut_off':
+          return void (await control.spoilBill(bill, { cutOff: { share: 0.9, how: 'whole' } }));
+        case 'connection_lost':
+          return void (await control.spoilBill(bill, {
+            cutOff: { share: 0.9, how: 'connection' },
+          }));
+        case 'column_missing':
+          return void (await control.spoilBill(bill, { dropColumns: ['amount'] }));
+        case 'wrong_encoding':
+          return void (await control.spoilBill(bill, { brokenByte: true }));
+        case 'wrong_day':
+          return void (await control.spoilBill(bill, { sayDay: '2020-01-01' }));
+        case 'bomb':
+          return void (await control.spoilBill(bill, { bombBytes: 32 * 1024 ** 2 }));
+        case 'row_unreadable':
+          return void (await control.addBillRow(bill, {
+            kind: 'payment',
+            cells: { amount: '1.234,56' },
+          }));
+      }
+    },
+    async fillBill(day, rows) {
+      await control.generateBillRows({ dialect, day, count: rows, seed: 1 });
     },
     async capturedMinor(outTradeNo) {
       return sum(await control.books(), 'captured', outTradeNo);

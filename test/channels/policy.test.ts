@@ -29,10 +29,20 @@ describe('merging a channel policy', () => {
     ['refundLadderMs', { refundLadderMs: 10 }],
     ['refundSpacingMs', { refundSpacingMs: -1 }],
     ['notFoundGraceMs', { notFoundGraceMs: 5_000 }],
+    ['feeBasisPoints', { feeBasisPoints: -1 }],
+    ['feeBasisPoints', { feeBasisPoints: 0.6 }],
+    ['tradeBillMaxBytes', { tradeBillMaxBytes: 0 }],
     ['pollLadder is no policy', { pollLadder: [1] }],
   ])('refuses %s in %j', (named, overrides) => {
     expect(() => merge(overrides)).toThrow(ChannelConfigurationError);
     expect(() => merge(overrides)).toThrow(named);
+  });
+
+  it('takes a channel without fees', () => {
+    expect(merge({ feeBasisPoints: 0, tradeBillMaxBytes: 1_000_000 })).toMatchObject({
+      feeBasisPoints: 0,
+      tradeBillMaxBytes: 1_000_000,
+    });
   });
 
   it('names every fault at once', () => {

@@ -110,6 +110,40 @@ describe('which moves may be made, hand-typed ones too', () => {
           status,
         }),
     },
+    trade_bill: {
+      table: 'trade_bills',
+      id: 'bill_id',
+      make: (status) =>
+        insertRow(client, 'trade_bills', {
+          channel: 'ch-a',
+          business_date: '2026-05-01',
+          file_name: 'bill.csv',
+          status,
+          fault: status === 'rejected' ? 'cut_off' : null,
+        }),
+    },
+    reconciliation_run: {
+      table: 'reconciliation_runs',
+      id: 'channel',
+      make: (status) =>
+        insertRow(client, 'reconciliation_runs', {
+          channel: 'ch-a',
+          business_date: '2026-05-01',
+          status,
+        }),
+    },
+    difference: {
+      table: 'differences',
+      id: 'difference_id',
+      make: (status) =>
+        insertRow(client, 'differences', {
+          channel: 'ch-a',
+          business_date: '2026-05-01',
+          kind: 'amount',
+          subject: 'T1',
+          status,
+        }),
+    },
   };
   const pairs = Object.entries(MOVES).flatMap(([subject, moves]) =>
     Object.keys(moves).flatMap((from) =>

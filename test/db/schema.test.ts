@@ -75,6 +75,9 @@ describe('the schema', () => {
       cases: 'case',
       channel_callbacks: 'callback',
       notifications: 'notification',
+      trade_bills: 'trade_bill',
+      reconciliation_runs: 'reconciliation_run',
+      differences: 'difference',
     };
     /** States a row may be born into and never leaves: no moves, so not in the table of moves. */
     const still: Record<string, string[]> = { notifications: ['kept'] };

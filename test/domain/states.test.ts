@@ -37,6 +37,21 @@ const ALLOWED: Record<keyof typeof MOVES, Record<string, string>> = {
     no_effect: 'stored',
   },
   notification: { pending: 'sent dead', sent: '', dead: 'pending' },
+  trade_bill: { loaded: 'superseded', superseded: '', rejected: '' },
+  reconciliation_run: {
+    running: 'waiting_bill done rejected no_bill',
+    waiting_bill: 'running rejected no_bill',
+    done: 'running',
+    rejected: 'running',
+    no_bill: 'running',
+  },
+  difference: {
+    open: 'waiting suspense case resolved',
+    waiting: 'open case resolved',
+    suspense: 'open case resolved',
+    case: 'resolved',
+    resolved: 'open waiting suspense',
+  },
 };
 
 describe.each(Object.keys(ALLOWED) as (keyof typeof MOVES)[])('a move of the %s', (subject) => {

@@ -75,6 +75,11 @@ describe('B109: a new build and old histories', () => {
     ['expired', 'timerFiredEventAttributes'],
     ['postgres-away', 'activityTaskCompletedEventAttributes'],
     ['sweep', 'activity sweepOrders'],
+    ['asked', 'signal askChannel'],
+    ['reconciliation', 'startChildWorkflowExecutionInitiatedEventAttributes'],
+    ['reconciled', 'activity askAboutDifferences'],
+    ['bill-missing', 'activity noteBillMissing'],
+    ['bill-rejected', 'activity noteBillRejected'],
   ])('B109: there is one of shape %s, and it shows it', (name, sign) => {
     const one = named(name);
     expect([...eventTypesOf(one), ...namesIn(one.history)]).toContain(sign);
@@ -97,6 +102,9 @@ describe('B109: a new build and old histories', () => {
     ['closePayment', 'closing'],
     ['deliverNotifications', 'notified'],
     ['submitRefund', 'refund-asked'],
+    ['queryRefund', 'asked'],
+    ['loadBill', 'reconciled'],
+    ['compareWithBill', 'reconciled'],
   ])('B109: %s renamed on purpose is caught by %s', async (activity, name) => {
     await expect(replay(named(name), renamed(activity))).rejects.toThrow(DeterminismViolationError);
   });

@@ -1,4 +1,4 @@
-import { sweepScheduleId } from '../../workflows/ids';
+import { reconciliationScheduleId, sweepScheduleId } from '../../workflows/ids';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
@@ -102,14 +102,17 @@ describe('the sweep', () => {
   });
 
   it('is one schedule however many workers start it', async () => {
-    const ours = await waitFor('the schedule is listed', async () => {
+    const ours = await waitFor('the schedules are listed', async () => {
       const found = [];
       for await (const schedule of saga.client.schedule.list()) {
         if (schedule.scheduleId.includes(saga.taskQueue)) found.push(schedule.scheduleId);
       }
-      return found.length > 0 && found;
+      return found.length > 1 && found.sort();
     });
-    expect(ours).toEqual([sweepScheduleId(saga.taskQueue)]);
+    expect(ours).toEqual([
+      reconciliationScheduleId(saga.taskQueue),
+      sweepScheduleId(saga.taskQueue),
+    ]);
     const { spec, info } = await saga.client.schedule
       .getHandle(sweepScheduleId(saga.taskQueue))
       .describe();

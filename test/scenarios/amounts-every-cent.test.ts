@@ -3,6 +3,7 @@ import { newOrderSchema } from '../../api/schemas';
 import { createMockA } from '../../channels/mock-a';
 import { createMockB } from '../../channels/mock-b';
 import type { HttpClient } from '../../channels/http-client';
+import { createHttpDownload } from '../../channels/http-download';
 import { createPool } from '../../db/transaction';
 import type { Pool } from '../../db/transaction';
 import { dialectA } from '../../mock-channel/dialect-a';
@@ -41,7 +42,8 @@ function bothEnds(dialect: MockDialect) {
     return { result: 'answer', status: 200, headers: answer.headers, body: answer.body };
   };
   const secrets = { current: account.keys.current };
-  const channel = create(aRow(account), secrets, { http, now: () => new Date() });
+  const download = createHttpDownload();
+  const channel = create(aRow(account), secrets, { http, download, now: () => new Date() });
 
   return async function amountsOf(amountMinor: number) {
     received.length = 0;

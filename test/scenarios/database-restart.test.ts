@@ -7,10 +7,21 @@ import { startPostgres } from '../../scripts/servers/postgres';
 import type { ApiProcess, WorkerProcess } from '../../scripts/servers/processes';
 import { expectAlwaysTrue, figuresOf, money } from '../support/figures';
 import { SagaProcesses } from '../support/processes-saga';
+import {
+  begin,
+  daysAgo,
+  ended,
+  expectWhole,
+  paidOn,
+  report,
+  untilRun,
+} from '../support/reconciliations';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
 const AT_ONCE = 8;
+/** Enough that loading takes a moment. */
+const GENERATED_ROWS = 200_000;
 
 describe('a PostgreSQL server that is restarted', () => {
   let server: PostgresServer;
@@ -153,4 +164,32 @@ describe('a PostgreSQL server that is restarted', () => {
     }
     await expectSameProcesses();
   });
+
+  it('B131: during RECON: the bill is loaded anew, whole and once, and the processes stay', async () => {
+    const day = daysAgo(saga, 20);
+    const bill = { dialect: 'mock-b', day } as const;
+    for (let i = 0; i < 2; i++) await paidOn(saga, 'mock-b', day);
+    await saga.mock.generateBillRows({ ...bill, count: GENERATED_ROWS, seed: 1 });
+    await saga.mock.prepareBill(bill);
+    await begin(saga, 'mock-b', day, { dryRun: true });
+    await waitFor('the bill is being loaded', async () => {
+      const busy = await saga.rows(
+        `select from pg_stat_activity where query like 'copy trade_bill_lines%' and state = 'active'`,
+      );
+      return busy.length > 0;
+    });
+    await server.stop('fast');
+    await expectSameProcesses();
+    await server.restart();
+    await untilRun(saga, 'mock-b', day, 'done', 60_000);
+    await ended(saga, 'mock-b', day);
+    const found = await report(saga, 'mock-b', day);
+    expect(found.bill).toMatchObject({ rows: GENERATED_ROWS + 2, row_errors: 0 });
+    expect(found.by_kind).toEqual({ channel_only: GENERATED_ROWS });
+    expect(found.totals).toMatchObject([{ matched: { rows: 2, net_minor: 20_000 } }]);
+    expectWhole(found);
+    const bills = await saga.rows(`select status from trade_bills`);
+    expect(bills).toEqual([{ status: 'loaded' }]);
+    await expectSameProcesses();
+  }, 120_000);
 });

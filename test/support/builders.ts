@@ -206,6 +206,10 @@ export function aPolicy(said: Partial<ChannelPolicy> = {}): ChannelPolicy {
     maxConcurrentCalls: 20,
     breakerFailures: 5,
     breakerResetMs: 10_000,
+    feeBasisPoints: 60,
+    tradeBillMaxBytes: 100_000_000,
+    tradeBillLadderMs: [MINUTE],
+    reconcileAskMs: 2 * MINUTE,
     ...said,
   };
 }

@@ -18,7 +18,7 @@ import { readConfig as readWorkerConfig } from '../../worker/config';
 import type { JournalLine } from '../../scripts/books/journal';
 import { runWorker } from '../../worker/run';
 import type { RunningWorker } from '../../worker/run';
-import { orderWorkflowId } from '../../workflows/ids';
+import { orderWorkflowId, reconciliationScheduleId, sweepScheduleId } from '../../workflows/ids';
 import { FinalCheck } from './final-check';
 import { createTestDatabase } from './database';
 import type { TestDatabase } from './database';
@@ -36,6 +36,8 @@ export const FAST_POLICY: Partial<ChannelPolicy> = {
   unconfirmedCloseCaseAfterMs: 5_000,
   unmatchedCaseAfterMs: 1_000,
   breakerResetMs: 300,
+  tradeBillLadderMs: [300, 500],
+  reconcileAskMs: 5_000,
 };
 
 export interface SagaOptions {
@@ -45,6 +47,8 @@ export interface SagaOptions {
   workers?: number;
   mock?: SettingsChange;
   merchant?: Partial<NewMerchant>;
+  /** Of the channels' business dates, here and there. */
+  timeZone?: string;
   env?: Record<string, string>;
   /** Another database than a copy of the run's own, with the schema in place; dropped at the end. */
   database?: TestDatabase;
@@ -74,6 +78,7 @@ export class Saga {
   apis: RunningApi[] = [];
   workers: RunningWorker[] = [];
   env: Record<string, string> = {};
+  timeZone = 'Asia/Shanghai';
   private mockServer!: MockChannel;
   /** Proves the invariants at the end; a test says there what it breaks on purpose. */
   readonly final = new FinalCheck(this);
@@ -96,6 +101,7 @@ export class Saga {
 
   private async startAll(options: SagaOptions): Promise<void> {
     quietRuntime();
+    this.timeZone = options.timeZone ?? this.timeZone;
     const servers = testServers();
     const database = options.database ?? (await createTestDatabase());
     this.ends.push(() => database.drop());
@@ -111,6 +117,7 @@ export class Saga {
       settings: {
         callbackLadderMs: [200, 500, 1000, 1000, 1000],
         refundAfterMs: 20,
+        timeZone: this.timeZone,
         ...options.mock,
       },
     });
@@ -176,7 +183,7 @@ export class Saga {
   /** Writes both channels' rows, FAST_POLICY overridden by `policy`. */
   async configureChannels(policy: Partial<ChannelPolicy>): Promise<void> {
     const common = {
-      timeZone: 'Asia/Shanghai',
+      timeZone: this.timeZone,
       payEnabled: true,
       refundEnabled: true,
       policy: { ...FAST_POLICY, ...policy },
@@ -254,8 +261,10 @@ export class Saga {
   private async endAll(): Promise<void> {
     await this.stopWorkers().catch((error: unknown) => console.error(error));
     await Promise.all(this.apis.splice(0).map((api) => api.stop()));
-    const schedule = this.client?.schedule.getHandle(`sweep:${this.taskQueue}`);
-    await schedule?.delete().catch(() => undefined);
+    for (const id of [sweepScheduleId(this.taskQueue), reconciliationScheduleId(this.taskQueue)]) {
+      const schedule = this.client?.schedule.getHandle(id);
+      await schedule?.delete().catch(() => undefined);
+    }
     for (let end = this.ends.pop(); end; end = this.ends.pop()) {
       await end().catch((error: unknown) => console.error(error));
     }

@@ -1,0 +1,60 @@
+/**
+ * Business dates: the channel's day in the channel's own zone, as text `YYYY-MM-DD`. Never a JavaScript
+ * date of some midnight, which is another day elsewhere.
+ */
+
+const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
+const DAY_MS = 86_400_000;
+
+/** Whether the text is a date of the calendar, written `YYYY-MM-DD`. */
+export function isDay(text: unknown): text is string {
+  return typeof text === 'string' && DAY.test(text) && addDays(text, 0) === text;
+}
+
+/** The date so many days later (negative: earlier). */
+export function addDays(day: string, days: number): string {
+  const date = new Date(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS);
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString().slice(0, 10);
+}
+
+/** The date that the clocks of the zone show at this instant. @throws RangeError for no IANA zone */
+export function dayAt(instant: Date, timeZone: string): string {
+  return clockAt(instant, timeZone).slice(0, 10);
+}
+
+/**
+ * The first instant at which the zone's clocks show noon of the date. Noon exists once on every date in
+ * every zone we know; midnight does not.
+ */
+export function noonOf(day: string, timeZone: string): Date {
+  const wanted = Date.parse(`${day}T12:00:00Z`);
+  let at = wanted;
+  // The zone's offset at the guess corrects the guess; a second round is needed beside a change of it.
+  for (let round = 0; round < 2; round++) {
+    at += wanted - Date.parse(`${clockAt(new Date(at), timeZone)}Z`);
+  }
+  return new Date(at);
+}
+
+/** A trade bill is due by noon of the day after its date, by the channel's own clocks. */
+export function billDeadline(day: string, timeZone: string): Date {
+  return noonOf(addDays(day, 1), timeZone);
+}
+
+function clockAt(instant: Date, timeZone: string): string {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    calendar: 'gregory',
+    numberingSystem: 'latn',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  }).formatToParts(instant);
+  const part = (type: string) => parts.find((p) => p.type === type)?.value ?? '';
+  const date = `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`;
+  return `${date}T${part('hour')}:${part('minute')}:${part('second')}`;
+}

@@ -1,0 +1,3 @@
+import { testsOfKinds } from './difference-kinds';
+
+describe('one difference of each kind in a bill of mock-a', () => testsOfKinds('mock-a'));
