@@ -124,7 +124,7 @@ export async function totalsOf(client: Client, sums: BillSums[]): Promise<Curren
      from (
        select coalesce(currency, '') as currency, 'matched' as part, kind as line_kind, line_count,
          coalesce(amount_minor, 0) as amount
-       from compared where kind is not null and line_no is null
+       from compared where line_no is null and our_id is null
        union all
        select coalesce(currency, ''), case
            when line_kind is null then 'oursOnly'

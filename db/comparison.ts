@@ -53,66 +53,74 @@ export async function compareBill(client: Client, comparison: Comparison): Promi
 /** The bill's own table: named by a number, so no text of anybody's enters the statement. */
 const linesOf = ({ billId }: Comparison) => `trade_bill_lines_${Number(billId)}`;
 
-/** By which number of the channel a row is known; two rows of a kind with the same are the same row. */
-const channelNo = (line: string) => `case
+/**
+ * By which number of the channel a row is known; two rows of a kind with the same are the same row. The
+ * column `their_hash` is its hash.
+ */
+export const channelNo = (line: string) => `case
     when ${line}.kind = 'refund' then coalesce(${line}.channel_refund_no, ${line}.out_refund_no)
-    when ${line}.kind = 'payment' then coalesce(${line}.channel_trade_no, ${line}.out_trade_no) end`;
+    else coalesce(${line}.channel_trade_no, ${line}.out_trade_no) end`;
 
 /** The one pass: equal rows are counted per kind and currency, every other one is kept by its number. */
 async function compareAll(client: Client, comparison: Comparison): Promise<void> {
   const lines = linesOf(comparison);
-  await longQuery(
+  // As a value and not as a table: it goes to every parallel worker, which no temporary table does.
+  const { rows } = await longQuery(
     client,
-    `create temp table repeated on commit drop as
-     select kind, no from (select kind, ${channelNo('l')} as no from ${lines} l) n
-     where no is not null group by kind, no having count(*) > 1`,
+    `select coalesce(array_agg(their_hash), '{}')::text as hashes from (
+       select l.their_hash from (
+         select their_hash from ${lines} where their_hash is not null
+         group by their_hash having count(*) > 1
+       ) r join ${lines} l on l.their_hash = r.their_hash
+       where l.kind in ('payment', 'refund')
+       group by l.their_hash, l.kind, ${channelNo('l')} having count(*) > 1
+     ) r`,
   );
   const bp = String(Math.trunc(comparison.feeBasisPoints));
   const due = expectedFeeSql('l.amount_minor', bp);
-  const fee =
-    bp === '0' ? '' : `and l.fee_minor = case when b.is_refund then -(${due}) else ${due} end`;
-  await client.query('analyze repeated');
+  const fee = (sign: string) => (bp === '0' ? '' : `and l.fee_minor = ${sign}(${due})`);
+  // Beside each other by columns as they are: of expressions the planner knows nothing.
+  const side = (kind: 'payment' | 'refund', no: string, equal: string, books: string) => `
+     select '${kind}' as kind, l.currency, l.line_no, l.amount_minor,
+       case when l.line_no is null then b.our_id end as our_id,
+       l.line_no is null or (b.our_id is not null and l.status = 'succeeded'
+         and l.amount_minor = b.amount_minor and l.currency = b.currency and ${equal}
+         and l.their_hash <> all ($4::bigint[])) is true as clean
+     from (select * from ${lines} where kind = '${kind}') l full join (${books}) b on b.no = l.${no}`;
   await longQuery(
     client,
     `create temp table compared on commit drop as
-     select l.kind, l.currency,
-       case when l.clean then null else l.line_no end as line_no, l.is_refund, l.our_id,
+     select l.kind, l.currency, case when l.clean then null else l.line_no end as line_no, l.our_id,
        count(l.line_no) as line_count, sum(l.amount_minor) as amount_minor
-     from (
-       select l.kind, l.currency, l.line_no, l.amount_minor,
-         case when l.line_no is null then b.is_refund end as is_refund,
-         case when l.line_no is null then b.our_id end as our_id,
-         l.line_no is null or (b.our_id is not null and l.status = 'succeeded'
-           and l.amount_minor = b.amount_minor and l.currency = b.currency
-           and (b.is_refund or l.out_trade_no = b.out_trade_no) and not l.repeated ${fee}) is true
-           as clean
-       from (
-         select l.line_no, l.kind, l.kind = 'refund' as is_refund,
-           case when l.kind = 'refund' then l.out_refund_no
-             when l.kind = 'payment' then l.channel_trade_no end as no,
-           l.status, l.amount_minor, l.currency, l.fee_minor, l.out_trade_no,
-           r.no is not null as repeated
-         from ${lines} l left join repeated r on r.kind = l.kind and r.no = ${channelNo('l')}
-       ) l
-       full join (
-         select false as is_refund, c.channel_trade_no as no, c.capture_id as our_id,
-           c.amount_minor::bigint as amount_minor, c.currency::text as currency,
-           case when c.settles or c.kind = 'held' then p.out_trade_no end as out_trade_no
-         from captures c join pay_records p on p.pay_record_id = c.pay_record_id
-         where c.channel = $1::text and c.status = 'captured'
-           and coalesce(c.paid_at, c.learnt_at) >= $2::timestamptz
-           and coalesce(c.paid_at, c.learnt_at) < $3::timestamptz
-         union all
-         select true, f.out_refund_no, f.refund_id, f.amount_minor::bigint,
-           f.currency::text, null
-         from refunds f
-         where f.channel = $1::text and f.status = 'succeeded'
-           and coalesce(f.first_sent_at, f.created_at) >= $2::timestamptz
-           and coalesce(f.first_sent_at, f.created_at) < $3::timestamptz
-       ) b on l.is_refund = b.is_refund and l.no = b.no
+     from (${side(
+       'payment',
+       'channel_trade_no',
+       `l.out_trade_no = b.out_trade_no ${fee('')}`,
+       `select c.channel_trade_no as no, c.capture_id as our_id, c.amount_minor::bigint as amount_minor,
+          c.currency::text as currency,
+          case when c.settles or c.kind = 'held' then p.out_trade_no end as out_trade_no
+        from captures c join pay_records p on p.pay_record_id = c.pay_record_id
+        where c.channel = $1::text and c.status = 'captured'
+          and coalesce(c.paid_at, c.learnt_at) >= $2::timestamptz
+          and coalesce(c.paid_at, c.learnt_at) < $3::timestamptz`,
+     )}
+     union all ${side(
+       'refund',
+       'out_refund_no',
+       `true ${fee('-')}`,
+       `select f.out_refund_no as no, f.refund_id as our_id, f.amount_minor::bigint as amount_minor,
+          f.currency::text as currency
+        from refunds f
+        where f.channel = $1::text and f.status = 'succeeded'
+          and coalesce(f.first_sent_at, f.created_at) >= $2::timestamptz
+          and coalesce(f.first_sent_at, f.created_at) < $3::timestamptz`,
+     )}
+     union all
+     select l.kind, l.currency, l.line_no, l.amount_minor, null, false
+     from ${lines} l where l.kind not in ('payment', 'refund')
      ) l
-     group by 1, 2, 3, 4, 5`,
-    [comparison.channel, comparison.from, comparison.to],
+     group by 1, 2, 3, 4`,
+    [comparison.channel, comparison.from, comparison.to, rows[0]?.['hashes']],
   );
 }
 
@@ -166,8 +174,7 @@ async function findOddLines(client: Client, comparison: Comparison): Promise<voi
            and (b.business_date = (at.instant at time zone $7::text)::date
              or b.business_date between $2::date - $8::int and $2::date - 1)
            and x.kind = l.kind and x.status = l.status
-           and coalesce(x.channel_refund_no, x.channel_trade_no) collate "C"
-             = coalesce(l.channel_refund_no, l.channel_trade_no)) as in_other_bill
+           and x.their_hash = l.their_hash and ${channelNo('x')} = ${channelNo('l')}) as in_other_bill
      from summed l
      left join lateral (
        select named.* from pay_records named
@@ -221,12 +228,11 @@ async function findOursOnly(client: Client, comparison: Comparison): Promise<voi
   const elsewhere =
     around === ''
       ? 'false'
-      : `exists (select from trade_bill_lines x where x.bill_id in (${around})
-           and case when u.is_refund then x.kind = 'refund' else x.kind = 'payment' end
-           and coalesce(x.out_refund_no, x.out_trade_no) collate "C" = u.our_no)
-         or exists (select from trade_bill_lines x where x.bill_id in (${around})
-           and case when u.is_refund then x.kind = 'refund' else x.kind = 'payment' end
-           and coalesce(x.channel_refund_no, x.channel_trade_no) collate "C" = u.channel_no)`;
+      : `exists (select from trade_bill_lines x where x.bill_id in (${around}) and x.kind = u.line_kind
+           and x.our_hash = hashtextextended(u.our_no, 0)
+           and coalesce(x.out_refund_no, x.out_trade_no) = u.our_no)
+         or exists (select from trade_bill_lines x where x.bill_id in (${around}) and x.kind = u.line_kind
+           and x.their_hash = hashtextextended(u.channel_no, 0) and ${channelNo('x')} = u.channel_no)`;
   await longQuery(
     client,
     `create temp table ours on commit drop as
@@ -236,21 +242,21 @@ async function findOursOnly(client: Client, comparison: Comparison): Promise<voi
            or u.finished_at >= $2::timestamptz - $3::interval)) as near_midnight,
        $5::boolean or $4::timestamptz >= $2::timestamptz + $6::interval as pool_over
      from (
-       select false as is_refund, c.capture_id, null::bigint as refund_id, c.merchant_id, c.order_id,
+       select false as is_refund, 'payment' as line_kind, c.capture_id, null::bigint as refund_id, c.merchant_id, c.order_id,
          c.pay_record_id, null::text as refund_no, c.amount_minor, c.currency, c.status,
          c.channel_trade_no as channel_no, p.out_trade_no as our_no, c.kind,
          coalesce(c.paid_at, c.learnt_at) as instant, null::timestamptz as finished_at, c.paid_at
        from compared o join captures c on c.capture_id = o.our_id
        join pay_records p on p.pay_record_id = c.pay_record_id
-       where o.is_refund = false and not exists (select from odd
+       where o.kind = 'payment' and not exists (select from odd
          where odd.capture_id = c.capture_id and odd.kind = 'payment')
        union all
-       select true, null, f.refund_id, f.merchant_id, f.order_id, c.pay_record_id, f.refund_no,
+       select true, 'refund', null, f.refund_id, f.merchant_id, f.order_id, c.pay_record_id, f.refund_no,
          f.amount_minor, f.currency, f.status, f.channel_refund_no, f.out_refund_no, f.origin,
          coalesce(f.first_sent_at, f.created_at), f.finished_at, null
        from compared o join refunds f on f.refund_id = o.our_id
        join captures c on c.capture_id = f.capture_id
-       where o.is_refund and not exists (select from odd where odd.refund_id = f.refund_id)
+       where o.kind = 'refund' and not exists (select from odd where odd.refund_id = f.refund_id)
      ) u`,
     [
       comparison.from,

@@ -7,6 +7,7 @@ import type {
   ReportSummary,
 } from '../domain/reconciliation';
 import type { DifferenceStatus } from '../domain/states';
+import { channelNo } from './comparison';
 import { fromRow } from './rows';
 import type { Queryable } from './transaction';
 
@@ -149,10 +150,11 @@ export async function billLinesOfOrder(client: Queryable, ref: OrderRef): Promis
      join trade_bills b on b.channel = n.channel and b.status = 'loaded'
      join lateral (
        select * from trade_bill_lines l where n.whose = 'ours' and l.bill_id = b.bill_id
-         and coalesce(l.out_refund_no, l.out_trade_no) collate "C" = n.no
+         and l.our_hash = hashtextextended(n.no, 0)
+         and coalesce(l.out_refund_no, l.out_trade_no) = n.no
        union
        select * from trade_bill_lines l where n.whose = 'theirs' and l.bill_id = b.bill_id
-         and coalesce(l.channel_refund_no, l.channel_trade_no) collate "C" = n.no
+         and l.their_hash = hashtextextended(n.no, 0) and ${channelNo('l')} = n.no
      ) l on true
      group by b.channel, b.business_date, b.file_name, l.line_no, l.kind, l.status, l.out_trade_no,
        l.channel_trade_no, l.out_refund_no, l.channel_refund_no, l.amount_minor, l.currency,

@@ -1,4 +1,5 @@
 import { SUSPENSE_DAYS, SUSPENSE_MS } from '../domain/differences';
+import { channelNo } from './comparison';
 import type { Queryable } from './transaction';
 
 /** Resolves what waited for another date's bill and stands in it. Returns how many. */
@@ -9,16 +10,18 @@ export async function pairSuspense(client: Queryable, channel: string): Promise<
      from (
        select s.difference_id, min(b.business_date) as business_date
        from differences s
+       cross join lateral (select
+         coalesce(s.ours ->> 'out_refund_no', s.ours ->> 'out_trade_no') as our_no,
+         case when s.kind = 'ours_only' then s.ours ->> 'channel_trade_no'
+           else s.ours ->> 'channel_refund_no' end as channel_no) n
        join trade_bills b on b.channel = s.channel and b.status = 'loaded'
          and b.business_date <> s.business_date
          and b.business_date between s.business_date - $2::int and s.business_date + $2::int
        join trade_bill_lines l on l.bill_id = b.bill_id
          and l.kind = case when s.kind = 'ours_only' then 'payment' else 'refund' end
-         and (coalesce(l.out_refund_no, l.out_trade_no) collate "C"
-             = coalesce(s.ours ->> 'out_refund_no', s.ours ->> 'out_trade_no')
-           or coalesce(l.channel_refund_no, l.channel_trade_no) collate "C"
-             = case when s.kind = 'ours_only' then s.ours ->> 'channel_trade_no'
-                 else s.ours ->> 'channel_refund_no' end)
+         and (l.our_hash = hashtextextended(n.our_no, 0)
+             and coalesce(l.out_refund_no, l.out_trade_no) = n.our_no
+           or l.their_hash = hashtextextended(n.channel_no, 0) and ${channelNo('l')} = n.channel_no)
        where s.channel = $1::text and s.status = 'suspense'
        group by s.difference_id
      ) found

@@ -37,7 +37,9 @@ const tables = async () =>
   )[0]?.n;
 const linesOf = (billId: number) =>
   rows<Record<string, unknown>>(
-    `select * from trade_bill_lines where bill_id = $1::bigint order by line_no`,
+    `select line_no, kind, status, out_trade_no, channel_trade_no, out_refund_no, channel_refund_no,
+       amount_minor, currency, fee_minor, occurred_at, word, error
+     from trade_bill_lines where bill_id = $1::bigint order by line_no`,
     billId,
   );
 
