@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { problemCodes } from './problems';
-import { orderStatus } from './schemas';
+import { notificationStatus, orderStatus } from './schemas';
 
 /** The shapes of answers, for the OpenAPI document; api/answers.ts makes them. */
 const instant = z.iso.datetime().nullable();
@@ -92,6 +92,64 @@ export const order = orderHead
 export const orderList = z
   .object({ orders: z.array(orderHead), next_cursor: z.string().nullable() })
   .openapi('OrderList');
+
+export const eventList = z
+  .object({
+    events: z.array(
+      z.object({
+        id: z.string().openapi({ description: 'The webhook-id of its delivery.' }),
+        type: z.string(),
+        timestamp: instant,
+        data: z.record(z.string(), z.unknown()),
+        delivery: notificationStatus,
+      }),
+    ),
+    next_after: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .openapi('EventList');
+
+const notification = z.object({
+  notification_id: z.string(),
+  webhook_id: z.string(),
+  merchant_id: z.string(),
+  order_id: z.string(),
+  seq: z.int(),
+  type: z.string(),
+  subject: z.string(),
+  status: notificationStatus,
+  tries: z.int().openapi({ description: 'Since it was written, or last sent again by hand.' }),
+  last_error: z.string().nullable(),
+  next_try_at: instant,
+  created_at: instant,
+  sent_at: instant,
+});
+
+export const notificationList = z
+  .object({ notifications: z.array(notification), next_cursor: z.string().nullable() })
+  .openapi('NotificationList');
+
+export const notificationDetail = notification
+  .extend({
+    data: z.record(z.string(), z.unknown()),
+    tries_log: z.array(
+      z.object({
+        tried_at: instant,
+        status: z.int().nullable(),
+        error: z.string().nullable(),
+        duration_ms: z.int(),
+      }),
+    ),
+    resends: z.array(
+      z.object({
+        at: instant,
+        from_status: notificationStatus,
+        actor: z.string(),
+        reason: z.string(),
+      }),
+    ),
+  })
+  .openapi('Notification');
 
 export const problem = z
   .object({

@@ -10,13 +10,14 @@ import {
 } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
-import type { UpdateDefinition } from '@temporalio/common';
+import type { SignalDefinition, UpdateDefinition } from '@temporalio/common';
 import { cancelUpdateId, orderWorkflowId, payUpdateId, refundUpdateId } from '../workflows/ids';
 import {
   cancelUpdate,
   channelNewsSignal,
   payUpdate,
   requestRefundUpdate,
+  tellAgainSignal,
 } from '../workflows/messages';
 import type { CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
@@ -39,6 +40,8 @@ export interface OrderCalls {
   start(order: OrderToStart, withinMs: number): Promise<void>;
   /** Tells the order's run that news waits in the inbox. Rejects after `withinMs` at the latest. */
   ringDoorbell(order: OrderToStart, withinMs: number): Promise<void>;
+  /** Tells the order's run that an event is to be told now. Rejects after `withinMs` at the latest. */
+  tellAgain(order: OrderToStart, withinMs: number): Promise<void>;
 }
 
 export interface OrderCallsOptions {
@@ -147,6 +150,20 @@ export function createOrderCalls({
     }
   }
 
+  function signal(
+    order: OrderToStart,
+    message: SignalDefinition<[]>,
+    withinMs: number,
+  ): Promise<void> {
+    return within(withinMs, { client, outstanding }, async () => {
+      await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
+        ...orderStartOptions(order, taskQueue),
+        signal: message,
+        signalArgs: [],
+      });
+    });
+  }
+
   return {
     pay: (order, requestNo, round = 0) =>
       ask(
@@ -172,14 +189,8 @@ export function createOrderCalls({
       within(withinMs, { client, outstanding }, async () => {
         await client.workflow.start(ORDER_WORKFLOW_TYPE, orderStartOptions(order, taskQueue));
       }),
-    ringDoorbell: (order, withinMs) =>
-      within(withinMs, { client, outstanding }, async () => {
-        await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
-          ...orderStartOptions(order, taskQueue),
-          signal: channelNewsSignal,
-          signalArgs: [],
-        });
-      }),
+    ringDoorbell: (order, withinMs) => signal(order, channelNewsSignal, withinMs),
+    tellAgain: (order, withinMs) => signal(order, tellAgainSignal, withinMs),
   };
 }
 

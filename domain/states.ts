@@ -57,7 +57,13 @@ const callback = {
   applied: ['stored'],
   no_effect: ['stored'],
 } as const;
-const notification = { pending: ['sent', 'dead'], dead: ['pending'], sent: [] } as const;
+const notification = {
+  pending: ['sent', 'dead'],
+  // A person may have both sent after all.
+  dead: ['pending'],
+  kept: ['pending'],
+  sent: [],
+} as const;
 
 /** Every allowed move by subject; the subject's name is the trigger's argument in the schema. */
 export const MOVES = {

@@ -101,6 +101,8 @@ export type NotificationEvent =
   | 'order.paid'
   | 'order.closed'
   | 'order.review'
+  | 'order.fulfilled'
+  | 'order.fulfilment_failed'
   | 'payment.reversed'
   | 'payment.surplus_refunded'
   | 'refund.succeeded'

@@ -12,7 +12,7 @@ import { createPool } from '../db/transaction';
 import type { WorkerConfig } from './config';
 import { createMetrics } from './metrics';
 import type { WorkerMetrics } from './metrics';
-import { mayNotify } from './notify-guard';
+import { createMerchantPost } from './notify-guard';
 import { startRelay } from './relay';
 import { ensureSweepSchedule } from './schedule';
 import { requireSearchAttributes } from './search-attributes';
@@ -84,9 +84,9 @@ export async function runWorker(
     notifications: {
       ladderMs: config.notifyLadderMs,
       timeoutMs: config.notifyTimeoutMs,
-      mayNotify: (url) => mayNotify(url, config.notifyPrivateAllowed),
       resolveSecret: (reference) => resolveSecret(reference, env),
     },
+    postToMerchant: createMerchantPost({ privateAllowed: config.notifyPrivateAllowed }),
   });
   const worker = await Worker.create({
     connection: nativeConnection,

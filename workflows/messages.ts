@@ -41,4 +41,6 @@ export const requestRefundUpdate = defineUpdate<RefundOutcome, [RequestRefundInp
 export const channelNewsSignal = defineSignal('channelNews');
 /** Look again at what is left to do. */
 export const nudgeSignal = defineSignal('nudge');
+/** An event is to be told (again) now: delivery begins anew, whatever wait it is in. */
+export const tellAgainSignal = defineSignal('tellAgain');
 export const progressQuery = defineQuery<Progress>('progress');

@@ -2,7 +2,7 @@
  * One order, from "please pay" to "paid, told, nothing left to do".
  *
  * Trigger: POST /v1/orders, or any message to the order (update- or signal-with-start).
- * Messages: updates pay, cancel, requestRefund; signals channelNews, nudge; query progress.
+ * Messages: updates pay, cancel, requestRefund; signals channelNews, nudge, tellAgain; query progress.
  * Children: one `refund` per refund, abandoned; it nudges this run when it ends.
  * Ends: when the view orders_with_work lists nothing for the order and nobody waits for an answer.
  * PostgreSQL is the judge: this run holds a cursor, loads the order first and decides only from what
@@ -20,6 +20,7 @@ import {
 import type { OrderProgress } from '../domain/progress';
 import { channelCall, deliverNotifications, step } from './activities';
 import { cancelUpdate, channelNewsSignal, nudgeSignal, payUpdate } from './messages';
+import { tellAgainSignal } from './messages';
 import { progressQuery, requestRefundUpdate } from './messages';
 import type { OrderPaymentInput } from './messages';
 import { answered, requireIdentifier } from './order-requests';
@@ -50,6 +51,7 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
   });
   setHandler(channelNewsSignal, () => void (run.rang = true));
   setHandler(nudgeSignal, () => void (run.nudged = true));
+  setHandler(tellAgainSignal, () => void (run.nudged = run.tellAgain = true));
   setHandler(progressQuery, () => ({ status: run.order?.status ?? 'loading', line: lineOf(run) }));
   // A cancel in Temporal Web stops this run at a safe point; it does not cancel the order.
   CancellationScope.current().cancelRequested.catch(() => (run.stopping = true));
@@ -195,19 +197,30 @@ async function startRefunds(run: OrderRun): Promise<void> {
 
 /** Events wait for the merchant: deliver them beside everything else. */
 function tellMerchant(run: OrderRun): void {
+  // Its end makes the run look again, and then tell.
+  if (run.tellAgain) run.stopTelling?.();
+  run.tellAgain = false;
   if (!run.order?.notification || run.delivering) return;
+  const telling = new CancellationScope();
   run.delivering = true;
-  void deliverNotifications(run.ref).then(
-    ({ order }) => {
-      run.delivering = false;
-      takeFromBeside(run, order);
-      run.delivered = true;
-    },
-    () => {
-      run.delivering = false;
-      run.nudged = true;
-    },
-  );
+  run.stopTelling = () => telling.cancel();
+  const ended = () => {
+    run.delivering = false;
+    run.stopTelling = null;
+  };
+  void telling
+    .run(() => deliverNotifications(run.ref))
+    .then(
+      ({ order }) => {
+        ended();
+        takeFromBeside(run, order);
+        run.delivered = true;
+      },
+      () => {
+        ended();
+        run.nudged = true;
+      },
+    );
 }
 
 /** The next call to the channel is due: start it; the loop goes on meanwhile. */

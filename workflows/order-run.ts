@@ -23,6 +23,9 @@ export interface OrderRun {
   asks: number[];
   delivering: boolean;
   delivered: boolean;
+  /** Somebody wants events told now: a delivery that waits for its next try is begun anew. */
+  tellAgain: boolean;
+  stopTelling: (() => void) | null;
   /** Refunds whose child this run has started. */
   startedRefunds: Set<string>;
   shown: string;
@@ -41,6 +44,8 @@ export function newRun(ref: OrderRef): OrderRun {
     asks: [],
     delivering: false,
     delivered: false,
+    tellAgain: false,
+    stopTelling: null,
     startedRefunds: new Set(),
     shown: '',
   };

@@ -36,7 +36,7 @@ const ALLOWED: Record<keyof typeof MOVES, Record<string, string>> = {
     applied: 'stored',
     no_effect: 'stored',
   },
-  notification: { pending: 'sent dead', sent: '', dead: 'pending' },
+  notification: { pending: 'sent dead', sent: '', dead: 'pending', kept: 'pending' },
 };
 
 describe.each(Object.keys(ALLOWED) as (keyof typeof MOVES)[])('a move of the %s', (subject) => {

@@ -20,6 +20,8 @@ export interface MerchantServer {
   badSignatures: number;
   /** What it answers next; 200 unless told. */
   answer: (event: ReceivedEvent) => number;
+  /** Headers of what it answers. */
+  headers: Record<string, string>;
   /** Distinct events of an order by type: the effects a shop would make of them. */
   effects(orderId: string, type?: string): ReceivedEvent[];
   close(): Promise<void>;
@@ -32,6 +34,7 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
     received: [],
     badSignatures: 0,
     answer: () => 200,
+    headers: {},
     effects(orderId, type) {
       const byId = new Map(
         merchant.received
@@ -67,7 +70,7 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
       };
       const status = merchant.answer(event);
       if (status >= 200 && status < 300) merchant.received.push(event);
-      response.writeHead(status).end();
+      response.writeHead(status, merchant.headers).end();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
