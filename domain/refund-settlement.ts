@@ -102,10 +102,15 @@ function succeedRefund(refund: Refund, capture: Capture, fact: RefundFact): Sett
   }
   changes.push({
     change: 'notify',
-    event: refund.origin === 'surplus' ? 'payment.surplus_refunded' : 'refund.succeeded',
+    event: isOfSurplus(refund, capture) ? 'payment.surplus_refunded' : 'refund.succeeded',
     subjectNo: refund.refundNo,
   });
   return { verdict: 'refund_succeeded', changes, next: 'none' };
+}
+
+/** Money that paid nothing went back: by rule, or by an operator's act. */
+function isOfSurplus(refund: Refund, capture: Capture): boolean {
+  return refund.origin === 'surplus' || (refund.origin === 'operator' && !capture.settles);
 }
 
 function failRefund(refund: Refund, capture: Capture, reason: string): Settlement {

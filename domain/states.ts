@@ -10,6 +10,8 @@ export type RefundState =
   'created' | 'submitting' | 'processing' | 'succeeded' | 'failed' | 'returned' | 'abnormal';
 export type RefundStatusOfOrder = 'none' | 'pending' | 'partial' | 'full';
 export type FulfilmentStatus = 'none' | 'running' | 'done' | 'compensating' | 'failed';
+export type FulfilmentStepStatus =
+  'waiting' | 'running' | 'done' | 'refused' | 'undoing' | 'undone' | 'undo_failed' | 'skipped';
 export type CloseReason = 'expired' | 'cancelled';
 
 /** Attempts that may still take money; at most one per order. */
@@ -65,6 +67,35 @@ const notification = {
   sent: [],
 } as const;
 
+const fulfilment: Moves<FulfilmentStatus> = {
+  none: ['running'],
+  running: ['done', 'compensating'],
+  // What is delivered is the shop's own affair from then on: it stays done whatever becomes of the money.
+  done: [],
+  compensating: ['failed'],
+  failed: [],
+};
+
+const fulfilmentStep: Moves<FulfilmentStepStatus> = {
+  waiting: ['running', 'skipped'],
+  running: ['done', 'refused', 'undoing', 'undone'],
+  done: ['undoing', 'undone'],
+  // Undone when an earlier try may have worked.
+  refused: ['undoing', 'undone'],
+  undoing: ['undone', 'undo_failed'],
+  undone: [],
+  undo_failed: [],
+  skipped: [],
+};
+
+/** Acts wait for a second person, then for the order's run; what became of them never changes. */
+const operatorAct = {
+  waiting_second: ['accepted'],
+  accepted: ['done', 'refused'],
+  done: [],
+  refused: [],
+} as const;
+
 /** Every allowed move by subject; the subject's name is the trigger's argument in the schema. */
 export const MOVES = {
   order,
@@ -74,6 +105,9 @@ export const MOVES = {
   case: case_,
   callback,
   notification,
+  fulfilment,
+  fulfilment_step: fulfilmentStep,
+  operator_act: operatorAct,
 };
 
 /** Whether the table allows the move. Staying where one is is no move and always allowed. */

@@ -37,6 +37,24 @@ const ALLOWED: Record<keyof typeof MOVES, Record<string, string>> = {
     no_effect: 'stored',
   },
   notification: { pending: 'sent dead', sent: '', dead: 'pending', kept: 'pending' },
+  operator_act: { waiting_second: 'accepted', accepted: 'done refused', done: '', refused: '' },
+  fulfilment: {
+    none: 'running',
+    running: 'done compensating',
+    done: '',
+    compensating: 'failed',
+    failed: '',
+  },
+  fulfilment_step: {
+    waiting: 'running skipped',
+    running: 'done refused undoing undone',
+    done: 'undoing undone',
+    refused: 'undoing undone',
+    undoing: 'undone undo_failed',
+    undone: '',
+    undo_failed: '',
+    skipped: '',
+  },
 };
 
 describe.each(Object.keys(ALLOWED) as (keyof typeof MOVES)[])('a move of the %s', (subject) => {
