@@ -1,6 +1,8 @@
 import { createChannelCalls } from './channel-calls';
 import type { ActivityDeps } from './deps';
+import { createFulfilmentSteps } from './fulfilment';
 import { createNotificationSteps } from './notifications';
+import { createOperatorSteps } from './operator-acts';
 import { createOrderSteps } from './order-steps';
 import { createRefundSteps } from './refund-steps';
 import { createSweepSteps } from './sweep';
@@ -13,6 +15,8 @@ export function createActivities(deps: ActivityDeps) {
     ...createOrderSteps(deps),
     ...createChannelCalls(deps),
     ...createRefundSteps(deps),
+    ...createFulfilmentSteps(deps),
+    ...createOperatorSteps(deps),
     ...createNotificationSteps(deps),
     ...createSweepSteps(deps),
   };

@@ -30,8 +30,11 @@ type Step =
   | 'requestClose'
   | 'holdSurplus'
   | 'openRefund'
+  | 'performAct'
   | 'loadRefund'
-  | 'settleRefundAnswer';
+  | 'settleRefundAnswer'
+  | 'loadFulfilment'
+  | 'settleFulfilmentStep';
 
 type Result<Name extends keyof Activities> = Awaited<ReturnType<Activities[Name]>>;
 /** The SDK's proxies lose the link between a generic name and its types; this states it again. */
@@ -86,6 +89,26 @@ export function channelCall<
 }
 
 /**
+ * One call of a fulfilment's step, tried once; it rejects when its outcome is not known. A worker that
+ * died is noticed by its silence, long before a slow merchant's time is over.
+ */
+export function callStep(
+  input: Parameters<Activities['callFulfilmentStep']>[0],
+  options: { timeoutMs: number; summary: string },
+): Promise<Result<'callFulfilmentStep'>> {
+  const call = patient.callFulfilmentStep as unknown as Call<'callFulfilmentStep'>;
+  return call.executeWithOptions(
+    {
+      startToCloseTimeout: options.timeoutMs + CALL_MARGIN_MS,
+      heartbeatTimeout: '10s',
+      retry: { maximumAttempts: 1 },
+      summary: options.summary,
+    },
+    [input],
+  );
+}
+
+/**
  * Tells the merchant; Temporal repeats it with the delay that each failed try carries. The policy's
  * own intervals are for failures of ours (PostgreSQL away), which must not wait like a merchant's.
  */
@@ -101,7 +124,7 @@ export const { deliverNotifications } = proxyActivities<Activities>({
 export const { nudgeOrder } = proxyActivities<Activities>({
   startToCloseTimeout: '10s',
   retry: { initialInterval: '1s', maximumInterval: '30s' },
-  summary: 'tell the order that its refund has ended',
+  summary: 'tell the order that its child has ended',
 });
 
 export const { sweepOrders } = proxyActivities<Activities>({

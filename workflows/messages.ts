@@ -3,10 +3,10 @@
  * the payer or the merchant sent waits in PostgreSQL under the request's number.
  */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
+import type { ActOutcome, CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
 import type { OrderStatus } from '../domain/states';
 
-export type { CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
+export type { ActOutcome, CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
 
 export interface OrderPaymentInput {
   merchantId: string;
@@ -27,6 +27,11 @@ export interface RequestRefundInput {
   refundNo: string;
 }
 
+export interface OperatorActionInput {
+  /** Names a row of `operator_acts`, stored (and confirmed, where that is needed) before. */
+  actNo: string;
+}
+
 export interface Progress {
   status: OrderStatus | 'loading';
   line: string;
@@ -36,6 +41,9 @@ export const payUpdate = defineUpdate<PayOutcome, [PayInput]>('pay');
 export const cancelUpdate = defineUpdate<CancelOutcome, [CancelInput]>('cancel');
 export const requestRefundUpdate = defineUpdate<RefundOutcome, [RequestRefundInput]>(
   'requestRefund',
+);
+export const operatorActionUpdate = defineUpdate<ActOutcome, [OperatorActionInput]>(
+  'operatorAction',
 );
 /** The doorbell: news from a channel waits in the inbox. Carries nothing. */
 export const channelNewsSignal = defineSignal('channelNews');

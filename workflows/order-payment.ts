@@ -2,8 +2,8 @@
  * One order, from "please pay" to "paid, told, nothing left to do".
  *
  * Trigger: POST /v1/orders, or any message to the order (update- or signal-with-start).
- * Messages: updates pay, cancel, requestRefund; signals channelNews, nudge, tellAgain; query progress.
- * Children: one `refund` per refund, abandoned; it nudges this run when it ends.
+ * Messages: updates pay, cancel, requestRefund, operatorAction; signals channelNews, nudge, tellAgain; query progress.
+ * Children: one `refund` per refund, one `fulfilment`, abandoned; they nudge this run when they end.
  * Ends: when the view orders_with_work lists nothing for the order and nobody waits for an answer.
  * PostgreSQL is the judge: this run holds a cursor, loads the order first and decides only from what
  * each database step returns, so it may be terminated, reset or run twice without a second effect.
@@ -21,12 +21,14 @@ import type { OrderProgress } from '../domain/progress';
 import { channelCall, deliverNotifications, step } from './activities';
 import { cancelUpdate, channelNewsSignal, nudgeSignal, payUpdate } from './messages';
 import { tellAgainSignal } from './messages';
-import { progressQuery, requestRefundUpdate } from './messages';
+import { operatorActionUpdate, progressQuery, requestRefundUpdate } from './messages';
 import type { OrderPaymentInput } from './messages';
+import { performAct, performStoredActs } from './operator-acts';
 import { answered, requireIdentifier } from './order-requests';
 import { answerRequests, needsDecision, unanswered } from './order-requests';
 import { isDue, lineOf, newRun, show, take, takeFromBeside, wakeInMs } from './order-run';
 import type { OrderRun } from './order-run';
+import { startFulfilment, tellFulfilment } from './fulfilment-child';
 import { startRefund, tellRefund } from './refund-child';
 
 /** How the order stood when its run had nothing left to do. */
@@ -49,6 +51,9 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
   setHandler(requestRefundUpdate, ({ refundNo }) => answered(run, { kind: 'refund', refundNo }), {
     validator: (request) => requireIdentifier('refundNo', request?.refundNo),
   });
+  setHandler(operatorActionUpdate, ({ actNo }) => answered(run, { kind: 'act', actNo }), {
+    validator: (request) => requireIdentifier('actNo', request?.actNo),
+  });
   setHandler(channelNewsSignal, () => void (run.rang = true));
   setHandler(nudgeSignal, () => void (run.nudged = true));
   setHandler(tellAgainSignal, () => void (run.nudged = run.tellAgain = true));
@@ -63,8 +68,10 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
       await settleStoredCallbacks(run);
       await lookAgain(run);
       await decideRequests(run);
+      await performStoredActs(run);
       await closeAtDeadline(run);
       await startRefunds(run);
+      await fulfil(run);
       tellMerchant(run);
       callChannel(run);
       answerRequests(run);
@@ -111,12 +118,15 @@ function askAbout(run: OrderRun, payRecordIds: readonly number[]): void {
   for (const id of payRecordIds) if (!run.asks.includes(id)) run.asks.push(id);
 }
 
-/** Somebody nudged, or a refund's child is overdue: load the order afresh. */
+/** Somebody nudged, or a child is overdue: load the order afresh. */
 async function lookAgain(run: OrderRun): Promise<void> {
   const overdue =
     run.order?.refunds.filter((refund) => isDue(run, refund.dueInMs + OVERDUE_MS)) ?? [];
-  if (!run.nudged && overdue.length === 0) return;
+  const { fulfilment } = run.order ?? {};
+  const stands = fulfilment ? isDue(run, fulfilment.dueInMs + OVERDUE_MS) : false;
+  if (!run.nudged && overdue.length === 0 && !stands) return;
   run.nudged = false;
+  run.fulfilmentStarted = false;
   for (const refund of overdue) run.startedRefunds.delete(refund.refundNo);
   look(run, await step('loadOrder', run.ref, 'load the order again'));
 }
@@ -166,6 +176,9 @@ async function decideRequests(run: OrderRun): Promise<void> {
         request.decision = answer;
         break;
       }
+      case 'act':
+        request.decision = await performAct(run, request.asked.actNo);
+        break;
     }
   }
 }
@@ -192,6 +205,21 @@ async function startRefunds(run: OrderRun): Promise<void> {
     if (run.startedRefunds.has(refundNo)) continue;
     run.startedRefunds.add(refundNo);
     await startRefund(run.ref, refundNo);
+  }
+}
+
+/** Paid: the merchant's steps are a child of their own, never awaited; none where none are configured. */
+async function fulfil(run: OrderRun): Promise<void> {
+  const { fulfilment } = run.order ?? {};
+  if (!fulfilment) return;
+  if (!run.fulfilmentStarted) {
+    run.fulfilmentStarted = true;
+    await startFulfilment(run.ref, fulfilment.status);
+  }
+  // Refunded in full, or in review: it must hear of it before its next step.
+  if (fulfilment.mustStop && !run.fulfilmentTold) {
+    run.fulfilmentTold = true;
+    await tellFulfilment(run.ref);
   }
 }
 
