@@ -11,15 +11,22 @@ import {
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import type { SignalDefinition, UpdateDefinition } from '@temporalio/common';
-import { cancelUpdateId, orderWorkflowId, payUpdateId, refundUpdateId } from '../workflows/ids';
+import {
+  actUpdateId,
+  cancelUpdateId,
+  orderWorkflowId,
+  payUpdateId,
+  refundUpdateId,
+} from '../workflows/ids';
 import {
   cancelUpdate,
   channelNewsSignal,
+  operatorActionUpdate,
   payUpdate,
   requestRefundUpdate,
   tellAgainSignal,
 } from '../workflows/messages';
-import type { CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
+import type { ActOutcome, CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
 import type { Outstanding } from './outstanding';
 import type { OrderToStart } from '../workflows/start-options';
@@ -36,6 +43,8 @@ export interface OrderCalls {
     refundNo: string,
     round?: number,
   ): Promise<Asked<RefundOutcome>>;
+  /** Has the order's run perform a stored act. */
+  operatorAction(order: OrderToStart, actNo: string): Promise<Asked<ActOutcome>>;
   /** Starts the order's run, or finds it running. Rejects after `withinMs` at the latest. */
   start(order: OrderToStart, withinMs: number): Promise<void>;
   /** Tells the order's run that news waits in the inbox. Rejects after `withinMs` at the latest. */
@@ -185,6 +194,10 @@ export function createOrderCalls({
         inRound(`refund ${refundNo}`, round),
         { refundNo },
       ),
+    operatorAction: (order, actNo) =>
+      ask(order, operatorActionUpdate, () => actUpdateId(actNo, Date.now()), `act ${actNo}`, {
+        actNo,
+      }),
     start: (order, withinMs) =>
       within(withinMs, { client, outstanding }, async () => {
         await client.workflow.start(ORDER_WORKFLOW_TYPE, orderStartOptions(order, taskQueue));

@@ -156,14 +156,14 @@ export const newRefund = z
 export type NewRefundBody = z.infer<typeof newRefund>;
 
 export const orderParams = z.strictObject({ order_id: identifier });
-export const refundParams = z.strictObject({
-  order_id: identifier,
-  refund_no: z
-    .string()
-    .regex(/^(auto|external):[A-Za-z0-9]{1,64}$|^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, {
-      error: IDENTIFIER_RULE,
-    }),
-});
+/** A merchant's refund_no, or a name that the system gave: of a capture, an act, a channel's refund. */
+export const refundNumber = z
+  .string()
+  .regex(
+    /^(auto|external):[A-Za-z0-9]{1,64}$|^act:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}:[0-9]{1,19}$|^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
+    { error: IDENTIFIER_RULE },
+  );
+export const refundParams = z.strictObject({ order_id: identifier, refund_no: refundNumber });
 
 /** Longer polls than this would outlive the patience of proxies. */
 const WAIT_MAX_S = 30;

@@ -1,14 +1,18 @@
 import type { ApiRoute } from '../route';
 import { cancelOrder } from './cancel';
 import { listEvents } from './events';
+import { actOnOrder, confirmRoute, listActsRoute, readActRoute } from './ops-acts';
+import { actOnCase, listCasesRoute, readCaseRoute } from './ops-cases';
 import {
   listNotificationsRoute,
   readNotificationRoute,
   resendNotificationRoute,
 } from './ops-notifications';
 import { createOrder, listOrdersRoute, readOrderRoute } from './orders';
+import { readOpsOrder, searchRoute, stuckRoute } from './ops-orders';
 import { payOrder } from './payments';
 import { readRefund, requestRefund } from './refunds';
+import { opsTimelineRoute, timelineRoute } from './timeline';
 
 /**
  * Every route under /v1 and /ops. A test is generated from this table: each write is sent twice, and twenty
@@ -24,6 +28,18 @@ export function createRouteTable({ expiresInMinS }: { expiresInMinS: number }): 
     requestRefund,
     readRefund,
     listEvents,
+    timelineRoute,
+    listCasesRoute,
+    readCaseRoute,
+    actOnCase,
+    readOpsOrder,
+    opsTimelineRoute,
+    actOnOrder,
+    listActsRoute,
+    readActRoute,
+    confirmRoute,
+    searchRoute,
+    stuckRoute,
     listNotificationsRoute,
     readNotificationRoute,
     resendNotificationRoute,
