@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { ChannelRegistry, ConfiguredChannel } from '../channels/registry';
 import type { SettlementDeps } from '../db/settle-fact';
 import type { Pool } from '../db/transaction';
+import type { FulfilmentPolicy } from '../domain/fulfilment';
 
 /** What the activities of a worker share. */
 export interface ActivityDeps {
@@ -13,6 +14,7 @@ export interface ActivityDeps {
   /** Secret of the derived numbers; the same for the life of a deployment's data. */
   numberSecret: string;
   notifications: NotificationDeps;
+  fulfilment: FulfilmentPolicy;
   /** How a merchant's server is called, for notifications and fulfilment alike. */
   postToMerchant: PostToMerchant;
 }

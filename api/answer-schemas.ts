@@ -60,6 +60,29 @@ export const refund = z
   })
   .openapi('Refund');
 
+export const fulfilmentStep = z
+  .object({
+    step_no: z.int(),
+    name: z.string(),
+    status: z.enum([
+      'waiting',
+      'running',
+      'done',
+      'refused',
+      'undoing',
+      'undone',
+      'undo_failed',
+      'skipped',
+    ]),
+    tries: z.int(),
+    undo_tries: z.int(),
+    last_error: z.string().nullable(),
+    started_at: instant,
+    finished_at: instant,
+    undone_at: instant,
+  })
+  .openapi('FulfilmentStep');
+
 const orderHead = z.object({
   order_id: z.string(),
   amount: minor,
@@ -86,6 +109,13 @@ export const order = orderHead
     refundable_minor: minor.openapi({ description: 'What a refund may still take.' }),
     attempts: z.array(payment),
     refunds: z.array(refund),
+    fulfilment_failure: z
+      .enum(['step_refused', 'refunded', 'review'])
+      .nullable()
+      .openapi({ description: 'Why its steps were stopped and undone.' }),
+    fulfilment_steps: z
+      .array(fulfilmentStep)
+      .openapi({ description: 'What the shop does for it once it is paid, in this order.' }),
   })
   .openapi('Order');
 

@@ -30,6 +30,8 @@ export interface Order extends OrderRef {
   statusReason: string | null;
   refundStatus: RefundStatusOfOrder;
   fulfilmentStatus: FulfilmentStatus;
+  /** Why its fulfilment was stopped and undone. */
+  fulfilmentFailure: 'step_refused' | 'refunded' | 'review' | null;
   expiresAt: string;
   closeRequestedAt: string | null;
   closeReason: CloseReason | null;

@@ -86,6 +86,7 @@ export async function runWorker(
       timeoutMs: config.notifyTimeoutMs,
       resolveSecret: (reference) => resolveSecret(reference, env),
     },
+    fulfilment: config.fulfilment,
     postToMerchant: createMerchantPost({ privateAllowed: config.notifyPrivateAllowed }),
   });
   const worker = await Worker.create({

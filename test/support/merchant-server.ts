@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { Webhook } from 'standardwebhooks';
+import { MerchantSteps } from '../../scripts/merchant-steps';
 
 export interface ReceivedEvent {
   id: string;
@@ -18,6 +19,9 @@ export interface MerchantServer {
   /** Every delivery with a good signature that it answered with 2xx, repeats included. */
   received: ReceivedEvent[];
   badSignatures: number;
+  /** Where the steps of its fulfilment are, below it. */
+  base: string;
+  steps: MerchantSteps;
   /** What it answers next; 200 unless told. */
   answer: (event: ReceivedEvent) => number;
   /** Headers of what it answers. */
@@ -33,6 +37,8 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
     url: '',
     received: [],
     badSignatures: 0,
+    base: '',
+    steps: new MerchantSteps(secret),
     answer: () => 200,
     headers: {},
     effects(orderId, type) {
@@ -51,6 +57,7 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
   };
   const server = createServer((request, response) => {
     void readBody(request).then((body) => {
+      if (merchant.steps.handle(request.url ?? '', request.headers, body, response)) return;
       let payload: { type: string; data: Record<string, unknown> };
       try {
         payload = webhook.verify(body, request.headers as Record<string, string>) as typeof payload;
@@ -76,7 +83,8 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
-  merchant.url = `http://127.0.0.1:${address.port}/events`;
+  merchant.base = `http://127.0.0.1:${address.port}`;
+  merchant.url = `${merchant.base}/events`;
   return merchant;
 }
 
