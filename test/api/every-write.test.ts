@@ -2,7 +2,10 @@ import { aCallbackOrder, writeMockCallback } from '../channels/mock-callback-wri
 import type { Answer } from './api-harness';
 import { ACCOUNTS, aNewOrder } from './api-harness';
 import type { Saga } from './saga-harness';
-import { startSaga } from './saga-harness';
+import { NOTIFY_SECRET, startSaga } from './saga-harness';
+import { insertNotification } from '../../db/notifications';
+import { startMerchantServer } from '../support/merchant-server';
+import type { MerchantServer } from '../support/merchant-server';
 
 /**
  * "Called twice, called in parallel: still right?" asked of every write there is. The list of writes
@@ -15,11 +18,18 @@ interface Prepared {
 }
 
 let saga: Saga;
+let merchant: MerchantServer;
+let operatorKey: string;
 let clicks = 0;
 beforeAll(async () => {
   saga = await startSaga();
+  merchant = await startMerchantServer(NOTIFY_SECRET);
+  operatorKey = await saga.keyWith(['operator']);
 }, 120_000);
-afterAll(() => saga.close());
+afterAll(async () => {
+  await saga?.close();
+  await merchant?.close();
+});
 
 const plans: Record<string, () => Promise<Prepared>> = {
   'POST /v1/orders': async () => {
@@ -73,6 +83,40 @@ const plans: Record<string, () => Promise<Prepared>> = {
           refunds: await count('refunds', orderId),
           executed: (await saga.booksOf(orderId)).refunded / 3_000,
         };
+      },
+    };
+  },
+  'POST /ops/notifications/:notification_id/resend': async () => {
+    const orderId = await saga.anOrder();
+    const ref = { merchantId: saga.merchantId, orderId };
+    // Written while the merchant has no address, so it is kept.
+    await saga.pool.query(`update merchants set notify_url = null where merchant_id = $1`, [
+      saga.merchantId,
+    ]);
+    await insertNotification(saga.pool, ref, 'order.closed', '');
+    await saga.pool.query(
+      `update merchants set notify_url = $2, notify_secret_ref = 'env:NOTIFY_SECRET'
+       where merchant_id = $1`,
+      [saga.merchantId, merchant.url],
+    );
+    const { rows } = await saga.pool.query<{ id: number }>(
+      `select notification_id as id from notifications where order_id = $1`,
+      [orderId],
+    );
+    return {
+      send: (headers) =>
+        saga.ask('POST', `/ops/notifications/${rows[0]!.id}/resend`, {
+          key: operatorKey,
+          body: { reason: 'their server is back' },
+          ...(headers ? { headers } : {}),
+        }),
+      effects: async () => {
+        await until(async () => (await count('notifications', orderId, `status = 'sent'`)) > 0);
+        const resends = await saga.pool.query(
+          `select 1 from notification_resends where notification_id = $1`,
+          [rows[0]!.id],
+        );
+        return { told: merchant.effects(orderId).length, resends: resends.rows.length };
       },
     };
   },
