@@ -45,7 +45,7 @@ export async function progressOf(
          as refunds,
        coalesce((select array_agg(distinct w.reason) from orders_with_work w
          where w.merchant_id = $1::text and w.order_id = $2::text), '{}') as reasons,
-       coalesce((select array_agg(a.act_no order by a.act_id) from (
+       coalesce((select array_agg(a.act_no::text order by a.act_id) from (
            select act_no, act_id from operator_acts
            where merchant_id = $1::text and order_id = $2::text and status = 'accepted'
            order by act_id limit 20) a), '{}') as acts,
