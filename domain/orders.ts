@@ -126,7 +126,12 @@ export interface Refund extends OrderRef {
 }
 
 /** What is still free to be refunded of one capture, never negative. Minor units. */
-export function refundableMinor(capture: Capture): number {
+export function refundableMinor(
+  capture: Pick<
+    Capture,
+    'status' | 'amountMinor' | 'reservedMinor' | 'refundedMinor' | 'reversedMinor'
+  >,
+): number {
   if (capture.status !== 'captured') return 0;
   const rest =
     capture.amountMinor - capture.reservedMinor - capture.refundedMinor - capture.reversedMinor;

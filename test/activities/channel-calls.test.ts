@@ -51,6 +51,7 @@ describe('calls to a channel', () => {
       taskQueue: 'unused',
       numberSecret,
       notifications: undefined as never,
+      fulfilment: undefined as never,
       postToMerchant: undefined as never,
     });
     return {

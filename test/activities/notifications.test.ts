@@ -59,6 +59,7 @@ describe('telling the merchant', () => {
           return secret;
         },
       },
+      fulfilment: undefined as never,
       postToMerchant: createMerchantPost({
         privateAllowed: (more.allowed ?? true) ? ['127.0.0.1'] : [],
       }),
