@@ -2,8 +2,12 @@
  * `npm run bench -- <name> [--options]`: each prints a table and, as its last line, one JSON object.
  */
 import { cost } from './cost';
+import { fulfilment } from './fulfilment';
 
-const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = { cost };
+const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
+  cost,
+  fulfilment,
+};
 
 async function main(): Promise<void> {
   const [name, ...args] = process.argv.slice(2);
