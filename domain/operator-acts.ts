@@ -299,11 +299,13 @@ function closeCase(state: ActState, act: ActContent, context: ActContext): ActDe
 }
 
 /** What becomes of an order whose case closes without its being paid. */
-function closingOf({ order }: SettlementState, reason: string): Change[] {
+function closingOf({ order, openCase }: ActState, reason: string): Change[] {
   if (order.status !== 'review') return [];
+  // It may have been closed, and told so, before it came under review.
+  const subjectNo = openCase ? `case:${openCase.caseId}` : '';
   return [
     { change: 'move_order', from: 'review', to: 'closed', reason },
-    { change: 'notify', event: 'order.closed', subjectNo: '' },
+    { change: 'notify', event: 'order.closed', subjectNo },
   ];
 }
 

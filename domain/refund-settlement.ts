@@ -122,11 +122,13 @@ function failRefund(refund: Refund, capture: Capture, reason: string): Settlemen
       amountMinor: refund.amountMinor,
     },
   ];
-  if (refund.origin === 'merchant') {
-    changes.push({ change: 'notify', event: 'refund.failed', subjectNo: refund.refundNo });
-  } else {
+  if (refund.origin !== 'merchant') {
     // Nobody asked for it who could ask again: the money must not be lost from sight.
     changes.push(refundCase(refund, 'refund_failed', `an automatic refund was refused: ${reason}`));
+  }
+  // Surplus money is no affair of the merchant's order before it has gone back.
+  if (refund.origin !== 'surplus') {
+    changes.push({ change: 'notify', event: 'refund.failed', subjectNo: refund.refundNo });
   }
   return { verdict: 'refund_failed', changes, next: 'none' };
 }
@@ -187,6 +189,7 @@ function settleForeignRefund(state: SettlementState, fact: RefundFact): Settleme
         kind: 'refund_external',
         summary: `${fact.channel} paid back ${fact.amountMinor} (minor units) under ${fact.outRefundNo}, which we never asked for`,
       },
+      { change: 'notify', event: 'refund.succeeded', subjectNo: `external:${fact.outRefundNo}` },
     ],
     next: 'none',
   };
