@@ -57,7 +57,8 @@ export async function upsertMerchant(client: Queryable, merchant: NewMerchant): 
      on conflict (merchant_id) do update set name = excluded.name,
        notify_url = excluded.notify_url, notify_secret_ref = excluded.notify_secret_ref,
        late_payment_policy = excluded.late_payment_policy,
-       fulfilment_steps = excluded.fulfilment_steps`,
+       fulfilment_steps = excluded.fulfilment_steps,
+       notify_stopped_at = null, notify_stopped_because = null`,
     [
       merchant.merchantId,
       merchant.name,
