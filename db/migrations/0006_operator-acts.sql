@@ -43,7 +43,7 @@ create table operator_acts (
   constraint operator_acts_second_confirmed
     check (not needs_second or status = 'waiting_second' or second_key is not null),
   check ((second_key is null) = (confirmed_at is null)),
-  check ((status in ('done', 'refused')) = (finished_at is not null))
+  check (finished_at is null or status in ('done', 'refused'))
 );
 create index operator_acts_by_order on operator_acts (merchant_id, order_id, act_id);
 create index operator_acts_by_case on operator_acts (case_id) where case_id is not null;
@@ -62,6 +62,9 @@ create trigger operator_acts_allowed_moves before update of status on operator_a
 -- What was asked never changes; the second person and the result are written once.
 create function refuse_other_act() returns trigger language plpgsql as $$
 begin
+  if new is not distinct from old then
+    return new;
+  end if;
   if (to_jsonb(new) - array['status', 'second_key', 'second_name', 'second_reason', 'confirmed_at',
         'result', 'finished_at'])
      is distinct from
@@ -146,8 +149,8 @@ create index refunds_by_refund_no on refunds (refund_no);
 create index refunds_by_channel_refund_no on refunds (channel_refund_no)
   where channel_refund_no is not null;
 create index refunds_by_amount on refunds (amount_minor, created_at);
--- Lists of cases, newest first.
-create index cases_by_status on cases (status, case_id desc);
+-- The list of open cases, newest first; the closed ones are nearly all there are.
+create index cases_open on cases (case_id) where status = 'open';
 
 -- Down Migration
 

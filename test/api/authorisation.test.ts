@@ -5,7 +5,7 @@ import { createRouteTable } from '../../api/routes/table';
 import { generateApiKey, insertApiKey, revokeApiKey } from '../../db/merchants';
 import type { Scope } from '../../db/merchants';
 import { insertNotification } from '../../db/notifications';
-import { insertCapture, insertPayRecord, insertRefund } from '../support/rows';
+import { insertCapture, insertPayRecord, insertRefund, insertRow } from '../support/rows';
 import type { ApiHarness } from './api-harness';
 import { aNewOrder, countRows, startApiHarness } from './api-harness';
 
@@ -27,6 +27,9 @@ interface Call {
 interface Things {
   orderId: string;
   notificationId: number;
+  /** An act that waits for a second person, and a case that belongs to no order. */
+  actNo: string;
+  orphanCaseId: number;
 }
 
 const CALLS: Record<string, (things: Things) => Call> = {
@@ -55,6 +58,42 @@ const CALLS: Record<string, (things: Things) => Call> = {
     path: `/v1/orders/${orderId}/refunds/R1`,
     other: 'not found',
   }),
+  'GET /v1/orders/{order_id}/timeline': ({ orderId }) => ({
+    path: `/v1/orders/${orderId}/timeline`,
+    other: 'not found',
+  }),
+  'GET /ops/cases': () => ({ path: '/ops/cases', other: 'everything' }),
+  'GET /ops/cases/{case_id}': ({ orphanCaseId }) => ({
+    path: `/ops/cases/${orphanCaseId}`,
+    other: 'everything',
+  }),
+  'POST /ops/cases/{case_id}/acts': ({ orphanCaseId }) => ({
+    path: `/ops/cases/${orphanCaseId}/acts`,
+    body: { kind: 'note', name: 'Lin', reason: 'a test' },
+    other: 'everything',
+  }),
+  'GET /ops/orders/{merchant_id}/{order_id}': ({ orderId }) => ({
+    path: `/ops/orders/${api.merchantId}/${orderId}`,
+    other: 'everything',
+  }),
+  'GET /ops/orders/{merchant_id}/{order_id}/timeline': ({ orderId }) => ({
+    path: `/ops/orders/${api.merchantId}/${orderId}/timeline`,
+    other: 'everything',
+  }),
+  'POST /ops/orders/{merchant_id}/{order_id}/acts': ({ orderId }) => ({
+    path: `/ops/orders/${api.merchantId}/${orderId}/acts`,
+    body: { kind: 'note', name: 'Lin', reason: 'a test' },
+    other: 'everything',
+  }),
+  'GET /ops/acts': () => ({ path: '/ops/acts', other: 'everything' }),
+  'GET /ops/acts/{act_no}': ({ actNo }) => ({ path: `/ops/acts/${actNo}`, other: 'everything' }),
+  'POST /ops/acts/{act_no}/confirm': ({ actNo }) => ({
+    path: `/ops/acts/${actNo}/confirm`,
+    body: { name: 'Mo', reason: 'a test' },
+    other: 'everything',
+  }),
+  'GET /ops/search': () => ({ path: '/ops/search?status=paid', other: 'everything' }),
+  'GET /ops/stuck': () => ({ path: '/ops/stuck', other: 'everything' }),
   'GET /v1/events': () => ({ path: '/v1/events', other: 'its own' }),
   'GET /ops/notifications': () => ({
     path: '/ops/notifications?status=kept',
@@ -133,7 +172,29 @@ beforeEach(async () => {
     `select notification_id from notifications where order_id = $1`,
     [ref.orderId],
   );
-  things = { orderId: ref.orderId, notificationId: rows[0]!.notification_id };
+  const orphan = await insertRow(api.pool, 'cases', {
+    channel: 'mock-a',
+    subject_no: `N${ref.orderId}`,
+    kind: 'unknown_number',
+    summary: 'a number of nobody',
+  });
+  const act = await insertRow(api.pool, 'operator_acts', {
+    act_no: `act-${ref.orderId}`,
+    kind: 'note',
+    case_id: orphan['case_id'],
+    reason: 'a test',
+    actor_key: 'key-of-the-first',
+    actor_name: 'Lin',
+    fingerprint: Buffer.from(ref.orderId),
+    needs_second: true,
+    status: 'waiting_second',
+  });
+  things = {
+    orderId: ref.orderId,
+    notificationId: rows[0]!.notification_id,
+    actNo: String(act['act_no']),
+    orphanCaseId: Number(orphan['case_id']),
+  };
 });
 
 test('every route has an entry here, and every entry a route', () => {

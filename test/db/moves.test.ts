@@ -110,6 +110,23 @@ describe('which moves may be made, hand-typed ones too', () => {
           status,
         }),
     },
+    operator_act: {
+      table: 'operator_acts',
+      id: 'act_id',
+      make: async (status) =>
+        insertRow(client, 'operator_acts', {
+          act_no: 'a-1',
+          kind: 'note',
+          merchant_id: 'shop',
+          order_id: (await insertOrder(client))['order_id'],
+          reason: 'r',
+          actor_key: 'k',
+          actor_name: 'n',
+          fingerprint: Buffer.from('f'),
+          needs_second: false,
+          status,
+        }),
+    },
   };
   const pairs = Object.entries(MOVES).flatMap(([subject, moves]) =>
     Object.keys(moves).flatMap((from) =>
