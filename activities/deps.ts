@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { ChannelRegistry, ConfiguredChannel } from '../channels/registry';
 import type { SettlementDeps } from '../db/settle-fact';
 import type { Pool } from '../db/transaction';
+import type { FulfilmentPolicy } from '../domain/fulfilment';
 
 /** What the activities of a worker share. */
 export interface ActivityDeps {
@@ -13,7 +14,35 @@ export interface ActivityDeps {
   /** Secret of the derived numbers; the same for the life of a deployment's data. */
   numberSecret: string;
   notifications: NotificationDeps;
+  fulfilment: FulfilmentPolicy;
   reconciliation: ReconciliationDeps;
+  /** How a merchant's server is called, for notifications and fulfilment alike. */
+  postToMerchant: PostToMerchant;
+}
+
+/**
+ * POSTs to an address that a merchant has named. The connection goes to an address that was checked
+ * (private ranges are refused unless configuration allows the host), redirects are not followed.
+ *
+ * @throws Error when there was no answer: the address is refused, nobody answers, the time is over
+ */
+export type PostToMerchant = (
+  url: URL,
+  request: {
+    headers: Record<string, string>;
+    body: string;
+    timeoutMs: number;
+    /** Lets go of the call before its time is over. */
+    signal?: AbortSignal;
+  },
+) => Promise<MerchantAnswer>;
+
+export interface MerchantAnswer {
+  status: number;
+  /** From the Retry-After header; null without one. */
+  retryAfterMs: number | null;
+  /** The beginning of the body, for a log or a reason. */
+  body: string;
 }
 
 export interface ReconciliationDeps {
@@ -29,8 +58,6 @@ export interface NotificationDeps {
   /** Waits between the tries of one event; after the last an event is dead. */
   ladderMs: number[];
   timeoutMs: number;
-  /** Whether an address may be told; by default private ranges are refused. */
-  mayNotify: (url: URL) => Promise<boolean>;
   resolveSecret: (reference: string) => Promise<string>;
 }
 

@@ -1,7 +1,9 @@
 import { createChannelCalls } from './channel-calls';
 import type { ActivityDeps } from './deps';
 import { createDifferenceSteps } from './differences';
+import { createFulfilmentSteps } from './fulfilment';
 import { createNotificationSteps } from './notifications';
+import { createOperatorSteps } from './operator-acts';
 import { createOrderSteps } from './order-steps';
 import { createReconciliationSteps } from './reconciliation';
 import { createRefundSteps } from './refund-steps';
@@ -16,6 +18,8 @@ export function createActivities(deps: ActivityDeps) {
     ...createOrderSteps(deps),
     ...createChannelCalls(deps),
     ...createRefundSteps(deps),
+    ...createFulfilmentSteps(deps),
+    ...createOperatorSteps(deps),
     ...createNotificationSteps(deps),
     ...createSweepSteps(deps),
     ...createReconciliationSteps(deps),

@@ -66,8 +66,8 @@ export function createRefundSteps(deps: ActivityDeps) {
     },
 
     /**
-     * Tells the order that its refund has ended. A run that is open looks again; a new one is started
-     * only when the order has work left, so that a refund's last word costs no run for nothing.
+     * Tells the order that its refund or its fulfilment has ended. A run that is open looks again; a
+     * new one is started only when the order has work left, so that the last word costs no run for nothing.
      */
     async nudgeOrder(ref: OrderRef): Promise<void> {
       const { policyOf } = await settlementDeps(deps);

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { DIFFERENCE_KINDS } from '../domain/differences';
 import { problemCodes } from './problems';
-import { orderStatus } from './schemas';
+import { notificationStatus, orderStatus } from './schemas';
 
 /** The shapes of answers, for the OpenAPI document; api/answers.ts makes them. */
 const instant = z.iso.datetime().nullable();
@@ -61,6 +61,29 @@ export const refund = z
   })
   .openapi('Refund');
 
+export const fulfilmentStep = z
+  .object({
+    step_no: z.int(),
+    name: z.string(),
+    status: z.enum([
+      'waiting',
+      'running',
+      'done',
+      'refused',
+      'undoing',
+      'undone',
+      'undo_failed',
+      'skipped',
+    ]),
+    tries: z.int(),
+    undo_tries: z.int(),
+    last_error: z.string().nullable(),
+    started_at: instant,
+    finished_at: instant,
+    undone_at: instant,
+  })
+  .openapi('FulfilmentStep');
+
 const orderHead = z.object({
   order_id: z.string(),
   amount: minor,
@@ -87,12 +110,77 @@ export const order = orderHead
     refundable_minor: minor.openapi({ description: 'What a refund may still take.' }),
     attempts: z.array(payment),
     refunds: z.array(refund),
+    fulfilment_failure: z
+      .enum(['step_refused', 'refunded', 'review'])
+      .nullable()
+      .openapi({ description: 'Why its steps were stopped and undone.' }),
+    fulfilment_steps: z
+      .array(fulfilmentStep)
+      .openapi({ description: 'What the shop does for it once it is paid, in this order.' }),
   })
   .openapi('Order');
 
 export const orderList = z
   .object({ orders: z.array(orderHead), next_cursor: z.string().nullable() })
   .openapi('OrderList');
+
+export const eventList = z
+  .object({
+    events: z.array(
+      z.object({
+        id: z.string().openapi({ description: 'The webhook-id of its delivery.' }),
+        type: z.string(),
+        timestamp: instant,
+        data: z.record(z.string(), z.unknown()),
+        delivery: notificationStatus,
+      }),
+    ),
+    next_after: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .openapi('EventList');
+
+const notification = z.object({
+  notification_id: z.string(),
+  webhook_id: z.string(),
+  merchant_id: z.string(),
+  order_id: z.string(),
+  seq: z.int(),
+  type: z.string(),
+  subject: z.string(),
+  status: notificationStatus,
+  tries: z.int().openapi({ description: 'Since it was written, or last sent again by hand.' }),
+  last_error: z.string().nullable(),
+  next_try_at: instant,
+  created_at: instant,
+  sent_at: instant,
+});
+
+export const notificationList = z
+  .object({ notifications: z.array(notification), next_cursor: z.string().nullable() })
+  .openapi('NotificationList');
+
+export const notificationDetail = notification
+  .extend({
+    data: z.record(z.string(), z.unknown()),
+    tries_log: z.array(
+      z.object({
+        tried_at: instant,
+        status: z.int().nullable(),
+        error: z.string().nullable(),
+        duration_ms: z.int(),
+      }),
+    ),
+    resends: z.array(
+      z.object({
+        at: instant,
+        from_status: notificationStatus,
+        actor: z.string(),
+        reason: z.string(),
+      }),
+    ),
+  })
+  .openapi('Notification');
 
 export const problem = z
   .object({

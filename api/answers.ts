@@ -1,4 +1,5 @@
 import type { OrderState } from '../db/rows';
+import type { FulfilmentStep } from '../domain/fulfilment';
 import type { Capture, Order, PayRecord, Refund } from '../domain/orders';
 import { refundableMinor } from '../domain/orders';
 
@@ -39,6 +40,8 @@ export function orderView(state: OrderState) {
     refundable_minor: settling ? refundableMinor(settling) : 0,
     attempts: state.records.map((record) => paymentView(state.order, record)),
     refunds: state.refunds.map(refundView),
+    fulfilment_failure: state.order.fulfilmentFailure,
+    fulfilment_steps: state.fulfilmentSteps.map(fulfilmentStepView),
   };
 }
 
@@ -76,6 +79,21 @@ export function refundView(refund: Refund) {
     status_reason: refund.statusReason,
     created_at: refund.createdAt,
     finished_at: refund.finishedAt,
+  };
+}
+
+/** One step as the shop sees it: its addresses are the shop's own and may hold secrets. */
+export function fulfilmentStepView(step: FulfilmentStep) {
+  return {
+    step_no: step.stepNo,
+    name: step.name,
+    status: step.status,
+    tries: step.tries,
+    undo_tries: step.undoTries,
+    last_error: step.lastError,
+    started_at: step.firstSentAt,
+    finished_at: step.finishedAt,
+    undone_at: step.undoneAt,
   };
 }
 

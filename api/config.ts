@@ -3,7 +3,7 @@ import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
 import { TASK_QUEUE } from '../workflows/ids';
 import { DEFAULT_LIMITS } from './deps';
-import type { ApiLimits } from './deps';
+import type { AloneUpTo, ApiLimits } from './deps';
 
 type Environment = Record<string, string | undefined>;
 
@@ -19,6 +19,7 @@ export interface ApiConfig {
   channelsRefreshMs: number;
   temporal: ClientConnectConfig;
   limits: ApiLimits;
+  temporalUiUrl: string | undefined;
 }
 
 const whole = (min: number, max: number, otherwise: number) =>
@@ -33,6 +34,14 @@ const environment = z.object({
   API_POOL_SIZE: whole(1, 200, 10),
   API_ASK_WITHIN_MS: whole(100, 60_000, DEFAULT_LIMITS.askWithinMs),
   CHANNELS_REFRESH_MS: whole(100, 600_000, 5_000),
+  // 100000, or 100000,JPY:2000000,USD:20000: minor units, first for every other currency.
+  ACTS_ALONE_UP_TO: z
+    .string()
+    .regex(/^\d{1,15}(,[A-Z]{3}:\d{1,15})*$/, {
+      error: 'must be minor units such as 100000, or 100000,JPY:2000000',
+    })
+    .optional(),
+  TEMPORAL_UI_URL: z.url({ protocol: /^https?$/ }).optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   ORDER_EXPIRES_IN_MIN_S: whole(1, 60, DEFAULT_LIMITS.expiresInMinS),
   TEMPORAL_TASK_QUEUE: z.string().min(1).default(TASK_QUEUE),
@@ -70,8 +79,19 @@ export function readConfig(env: Environment): ApiConfig {
       ...DEFAULT_LIMITS,
       askWithinMs: vars.API_ASK_WITHIN_MS,
       expiresInMinS: vars.ORDER_EXPIRES_IN_MIN_S,
+      aloneUpTo: readAloneUpTo(vars.ACTS_ALONE_UP_TO),
     },
+    temporalUiUrl: vars.TEMPORAL_UI_URL,
   };
+}
+
+function readAloneUpTo(text: string | undefined): AloneUpTo {
+  if (text === undefined) return DEFAULT_LIMITS.aloneUpTo;
+  const [otherwise, ...rest] = text.split(',');
+  const byCurrency = Object.fromEntries(
+    rest.map((entry) => [entry.slice(0, 3), Number(entry.slice(4))]),
+  );
+  return { otherwise: Number(otherwise), byCurrency };
 }
 
 function definedOnly(env: Environment): Record<string, string> {

@@ -11,6 +11,8 @@ export interface ApiDeps {
   channels: ChannelRegistry;
   log: Logger;
   limits: ApiLimits;
+  /** Temporal Web: entries of a timeline link to their runs there. */
+  temporalUiUrl?: string | undefined;
 }
 
 export interface ApiLimits {
@@ -26,6 +28,13 @@ export interface ApiLimits {
   idempotencyLifetimeMs: number;
   /** Shortest life of an order; tests shorten it. */
   expiresInMinS: number;
+  /** What an operator may decide alone; above it a second person confirms. Minor units. */
+  aloneUpTo: AloneUpTo;
+}
+
+export interface AloneUpTo {
+  otherwise: number;
+  byCurrency: Record<string, number>;
 }
 
 export const DEFAULT_LIMITS: ApiLimits = {
@@ -35,4 +44,5 @@ export const DEFAULT_LIMITS: ApiLimits = {
   idempotencyLeaseMs: 30_000,
   idempotencyLifetimeMs: 7 * 24 * 60 * 60 * 1000,
   expiresInMinS: 60,
+  aloneUpTo: { otherwise: 100_000, byCurrency: {} },
 };

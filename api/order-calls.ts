@@ -10,15 +10,23 @@ import {
 } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
-import type { UpdateDefinition } from '@temporalio/common';
-import { cancelUpdateId, orderWorkflowId, payUpdateId, refundUpdateId } from '../workflows/ids';
+import type { SignalDefinition, UpdateDefinition } from '@temporalio/common';
+import {
+  actUpdateId,
+  cancelUpdateId,
+  orderWorkflowId,
+  payUpdateId,
+  refundUpdateId,
+} from '../workflows/ids';
 import {
   cancelUpdate,
   channelNewsSignal,
+  operatorActionUpdate,
   payUpdate,
   requestRefundUpdate,
+  tellAgainSignal,
 } from '../workflows/messages';
-import type { CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
+import type { ActOutcome, CancelOutcome, PayOutcome, RefundOutcome } from '../workflows/messages';
 import { ORDER_WORKFLOW_TYPE, orderStartOptions } from '../workflows/start-options';
 import type { OrderToStart } from '../workflows/start-options';
 import type { Outstanding } from './outstanding';
@@ -36,10 +44,14 @@ export interface OrderCalls {
     refundNo: string,
     round?: number,
   ): Promise<Asked<RefundOutcome>>;
+  /** Has the order's run perform a stored act. */
+  operatorAction(order: OrderToStart, actNo: string): Promise<Asked<ActOutcome>>;
   /** Starts the order's run, or finds it running. Rejects after `withinMs` at the latest. */
   start(order: OrderToStart, withinMs: number): Promise<void>;
   /** Tells the order's run that news waits in the inbox. Rejects after `withinMs` at the latest. */
   ringDoorbell(order: OrderToStart, withinMs: number): Promise<void>;
+  /** Tells the order's run that an event is to be told now. Rejects after `withinMs` at the latest. */
+  tellAgain(order: OrderToStart, withinMs: number): Promise<void>;
 }
 
 export interface OrderCallsOptions {
@@ -148,6 +160,20 @@ export function createOrderCalls({
     }
   }
 
+  function signal(
+    order: OrderToStart,
+    message: SignalDefinition<[]>,
+    withinMs: number,
+  ): Promise<void> {
+    return within(withinMs, { client, outstanding }, async () => {
+      await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
+        ...orderStartOptions(order, taskQueue),
+        signal: message,
+        signalArgs: [],
+      });
+    });
+  }
+
   return {
     pay: (order, requestNo, round = 0) =>
       ask(
@@ -169,18 +195,16 @@ export function createOrderCalls({
         inRound(`refund ${refundNo}`, round),
         { refundNo },
       ),
+    operatorAction: (order, actNo) =>
+      ask(order, operatorActionUpdate, () => actUpdateId(actNo, Date.now()), `act ${actNo}`, {
+        actNo,
+      }),
     start: (order, withinMs) =>
       within(withinMs, { client, outstanding }, async () => {
         await client.workflow.start(ORDER_WORKFLOW_TYPE, orderStartOptions(order, taskQueue));
       }),
-    ringDoorbell: (order, withinMs) =>
-      within(withinMs, { client, outstanding }, async () => {
-        await client.workflow.signalWithStart(ORDER_WORKFLOW_TYPE, {
-          ...orderStartOptions(order, taskQueue),
-          signal: channelNewsSignal,
-          signalArgs: [],
-        });
-      }),
+    ringDoorbell: (order, withinMs) => signal(order, channelNewsSignal, withinMs),
+    tellAgain: (order, withinMs) => signal(order, tellAgainSignal, withinMs),
   };
 }
 

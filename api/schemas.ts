@@ -157,14 +157,14 @@ export const newRefund = z
 export type NewRefundBody = z.infer<typeof newRefund>;
 
 export const orderParams = z.strictObject({ order_id: identifier });
-export const refundParams = z.strictObject({
-  order_id: identifier,
-  refund_no: z
-    .string()
-    .regex(/^(auto|external):[A-Za-z0-9]{1,64}$|^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, {
-      error: IDENTIFIER_RULE,
-    }),
-});
+/** A merchant's refund_no, or a name that the system gave: of a capture, an act, a channel's refund. */
+export const refundNumber = z
+  .string()
+  .regex(
+    /^(auto|external):[A-Za-z0-9]{1,64}$|^act:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}:[0-9]{1,19}$|^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
+    { error: IDENTIFIER_RULE },
+  );
+export const refundParams = z.strictObject({ order_id: identifier, refund_no: refundNumber });
 
 /** Longer polls than this would outlive the patience of proxies. */
 const WAIT_MAX_S = 30;
@@ -256,6 +256,43 @@ export const listQuery = z.strictObject({
     .optional()
     .openapi({ description: 'next_cursor of the page before.' }),
 });
+
+export const eventsQuery = z.strictObject({
+  after: z
+    .string()
+    .max(512)
+    .optional()
+    .openapi({ description: 'next_after of the page before; absent: from the first event on.' }),
+  limit: z
+    .string()
+    .regex(/^(?:[1-9][0-9]{0,2}|1000)$/, { error: 'must be a number from 1 to 1000' })
+    .optional(),
+});
+
+const NOTIFICATION_ID = /^[1-9][0-9]{0,14}$/;
+
+export const notificationParams = z.strictObject({
+  notification_id: z.string().regex(NOTIFICATION_ID, { error: 'must be a number' }),
+});
+
+export const notificationStatus = z.enum(['pending', 'sent', 'dead', 'kept']);
+
+export const notificationsQuery = z.strictObject({
+  status: notificationStatus.optional().openapi({ description: 'Default: dead.' }),
+  merchant_id: identifier.optional(),
+  limit: z
+    .string()
+    .regex(/^(?:[1-9][0-9]?|100)$/, { error: 'must be a number from 1 to 100' })
+    .optional(),
+  cursor: z
+    .string()
+    .regex(NOTIFICATION_ID, { error: 'must be the next_cursor of an earlier page' })
+    .optional(),
+});
+
+export const resendBody = z
+  .strictObject({ reason: text(256).openapi({ example: 'their server is back' }) })
+  .openapi('ResendNotification');
 
 function isWebUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;

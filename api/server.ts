@@ -69,6 +69,7 @@ export async function startApi(
     channels,
     log,
     limits: config.limits,
+    temporalUiUrl: config.temporalUiUrl,
   });
 
   const forgetting = setInterval(() => {

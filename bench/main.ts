@@ -2,9 +2,14 @@
  * `npm run bench -- <name> [--options]`: each prints a table and, as its last line, one JSON object.
  */
 import { cost } from './cost';
+import { fulfilment } from './fulfilment';
 import { reconcile } from './reconcile';
 
-const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = { cost, reconcile };
+const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
+  cost,
+  fulfilment,
+  reconcile,
+};
 
 async function main(): Promise<void> {
   const [name, ...args] = process.argv.slice(2);

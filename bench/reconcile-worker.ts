@@ -68,9 +68,10 @@ async function main(input: WorkerInput): Promise<WorkerOutput> {
       notifications: {
         ladderMs: [1_000],
         timeoutMs: 1_000,
-        mayNotify: () => Promise.resolve(false),
         resolveSecret: () => Promise.resolve(''),
       },
+      fulfilment: undefined as never,
+      postToMerchant: () => Promise.reject(new Error('no merchant is told anything here')),
       reconciliation: { pool: bills, heartbeatMs: 30_000, stallMs: 60_000 },
     }),
     ...workerOptions({

@@ -72,3 +72,51 @@ export async function openOrphanCase(client: Queryable, news: CaseNews): Promise
     [news.channel, news.subjectNo, news.kind, news.summary, JSON.stringify(news.evidence ?? {})],
   );
 }
+
+/** The case of an order that a person has not closed yet. */
+export interface OpenCase {
+  caseId: number;
+  version: number;
+  /** The version on which it was decided to close it once its refunds have succeeded. */
+  awaitsVersion: number | null;
+}
+
+export async function readOpenCase(
+  client: Queryable,
+  ref: OrderRef,
+): Promise<OpenCase | undefined> {
+  const { rows } = await client.query<OpenCase>(
+    `select case_id as "caseId", version, (decision->>'awaits_version')::int as "awaitsVersion"
+     from cases where merchant_id = $1::text and order_id = $2::text and status = 'open'`,
+    [ref.merchantId, ref.orderId],
+  );
+  return rows[0];
+}
+
+/**
+ * Closes the order's case at the version it was decided on. In the transaction of what closes it, under
+ * the order's lock. @returns false when the case is another by now, and nothing happened
+ */
+export async function closeCase(
+  client: Queryable,
+  ref: OrderRef,
+  closing: { caseId: number; version: number; decision: object; cause: string; actor: string },
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update cases set status = 'closed', closed_at = now(), version = version + 1,
+       decision = coalesce(decision, '{}') || $3::jsonb
+     where case_id = $1::bigint and version = $2::int and status = 'open'`,
+    [closing.caseId, closing.version, JSON.stringify(closing.decision)],
+  );
+  if (rowCount !== 1) return false;
+  await recordEvent(client, ref, {
+    subject: 'case',
+    subjectId: closing.caseId,
+    from: 'open',
+    to: 'closed',
+    cause: closing.cause,
+    evidence: closing.decision,
+    actor: closing.actor,
+  });
+  return true;
+}

@@ -2,6 +2,7 @@ import type { ChannelFact } from '../domain/channel-facts';
 import type { OrderRef } from '../domain/orders';
 import type { Change, Settlement } from '../domain/verdicts';
 import { openCase } from './cases';
+import { startFulfilment } from './fulfilment-start';
 import { insertNotification } from './notifications';
 import { freeOutRefundNo } from './numbers';
 import { recordEvent } from './order-events';
@@ -140,7 +141,9 @@ async function applyChange(
          where merchant_id = $1::text and order_id = $2::text and status = $3::text returning 1`,
         [ref.merchantId, ref.orderId, change.from, change.to, change.reason],
       );
-      return event('order', ref.orderId, change.from, change.to);
+      await event('order', ref.orderId, change.from, change.to);
+      if (change.to === 'paid') await startFulfilment(client, ref, cause);
+      return;
     case 'close_other_attempts':
       await client.query(
         `update pay_records set close_requested_at = now(), close_reason = $4::text, polls = 0,
@@ -277,8 +280,9 @@ async function refundWholeCapture(
   const capture = reserved.rows[0];
   if (!capture) return;
   const refundNo = `auto:${capture.capture_id}`;
+  const origin = change.origin ?? 'surplus';
   const outRefundNo = await freeOutRefundNo(client, cause.numberSecret, [
-    'surplus',
+    origin,
     ref.merchantId,
     ref.orderId,
     cause.channel,
@@ -288,7 +292,7 @@ async function refundWholeCapture(
     `insert into refunds (merchant_id, order_id, refund_no, capture_id, channel, out_refund_no,
        amount_minor, currency, reason, origin)
      values ($1::text, $2::text, $3::text, $4::bigint, $5::text, $6::text, $7::bigint, $8::text,
-       $9::text, 'surplus')
+       $9::text, $10::text)
      returning refund_id`,
     [
       ref.merchantId,
@@ -300,6 +304,7 @@ async function refundWholeCapture(
       capture.amount_minor,
       capture.currency,
       change.reason,
+      origin,
     ],
   );
   await recordEvent(client, ref, {

@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { readFulfilmentSteps } from './fulfilment-configuration';
+import type { FulfilmentStepConfiguration } from './fulfilment-configuration';
 import type { Queryable } from './transaction';
 
 export type Scope = 'pay' | 'refund' | 'read' | 'operator';
@@ -17,7 +19,8 @@ export interface NewMerchant {
   /** `env:NAME` or `file:/path`, never the secret. */
   notifySecretRef?: string | null;
   latePaymentPolicy?: 'refund' | 'revive';
-  fulfilmentSteps?: unknown[];
+  /** Done in this order once an order is paid, by signed calls: they need `notifySecretRef`, too. */
+  fulfilmentSteps?: FulfilmentStepConfiguration[];
 }
 
 /** A new API key: 256 random bits. It is shown once; only its hash is stored. */
@@ -42,7 +45,10 @@ export async function readCaller(client: Queryable, apiKey: string): Promise<Cal
   return row && { merchantId: row.merchant_id, keyId: row.key_id, scopes: row.scopes };
 }
 
-/** Stores a merchant, or replaces what is configured for it. */
+/**
+ * Stores a merchant, or replaces what is configured for it.
+ * @throws Error that names what is wrong with its fulfilment steps
+ */
 export async function upsertMerchant(client: Queryable, merchant: NewMerchant): Promise<void> {
   await client.query(
     `insert into merchants (merchant_id, name, notify_url, notify_secret_ref,
@@ -51,14 +57,15 @@ export async function upsertMerchant(client: Queryable, merchant: NewMerchant): 
      on conflict (merchant_id) do update set name = excluded.name,
        notify_url = excluded.notify_url, notify_secret_ref = excluded.notify_secret_ref,
        late_payment_policy = excluded.late_payment_policy,
-       fulfilment_steps = excluded.fulfilment_steps`,
+       fulfilment_steps = excluded.fulfilment_steps,
+       notify_stopped_at = null, notify_stopped_because = null`,
     [
       merchant.merchantId,
       merchant.name,
       merchant.notifyUrl ?? null,
       merchant.notifySecretRef ?? null,
       merchant.latePaymentPolicy ?? 'refund',
-      JSON.stringify(merchant.fulfilmentSteps ?? []),
+      JSON.stringify(readFulfilmentSteps(merchant.fulfilmentSteps ?? [])),
     ],
   );
 }

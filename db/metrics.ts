@@ -89,6 +89,15 @@ export const databaseGauges: readonly DatabaseGauge[] = [
     `select kind, count(*)::float8 as value from cases where status = 'open' group by kind`,
   ),
   gauge(
+    'payment_operator_acts_waiting',
+    'Acts of operators that wait for a second person, or to be performed.',
+    ['status'],
+    `select s.status, count(a.act_id)::float8 as value
+     from unnest(array['waiting_second', 'accepted']) as s(status)
+     left join operator_acts a on a.status = s.status and a.status in ('waiting_second', 'accepted')
+     group by s.status`,
+  ),
+  gauge(
     'payment_notifications_waiting',
     'Notifications that are neither sent nor dead.',
     [],

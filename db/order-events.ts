@@ -2,7 +2,7 @@ import type { OrderRef } from '../domain/orders';
 import type { Queryable } from './transaction';
 
 export interface OrderEvent {
-  subject: 'order' | 'pay_record' | 'capture' | 'refund' | 'case';
+  subject: 'order' | 'pay_record' | 'capture' | 'refund' | 'case' | 'fulfilment_step';
   subjectId: string | number;
   from: string | null;
   to: string;

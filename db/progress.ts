@@ -1,5 +1,6 @@
 import { isClosing, liveAttempt, nextCall } from '../domain/attempts';
 import type { ChannelPolicy } from '../domain/channel-policy';
+import { failureOf, isFulfilmentOpen } from '../domain/fulfilment';
 import type { OrderRef } from '../domain/orders';
 import type { AttemptProgress, OrderProgress } from '../domain/progress';
 import type { RefundState } from '../domain/states';
@@ -44,6 +45,10 @@ export async function progressOf(
          as refunds,
        coalesce((select array_agg(distinct w.reason) from orders_with_work w
          where w.merchant_id = $1::text and w.order_id = $2::text), '{}') as reasons,
+       coalesce((select array_agg(a.act_no::text order by a.act_id) from (
+           select act_no, act_id from operator_acts
+           where merchant_id = $1::text and order_id = $2::text and status = 'accepted'
+           order by act_id limit 20) a), '{}') as acts,
        exists (select from cases k where k.merchant_id = $1::text and k.order_id = $2::text
          and k.status = 'open') as has_case`,
     [order.merchantId, order.orderId, order.expiresAt],
@@ -62,7 +67,10 @@ export async function progressOf(
     attempt: attemptOf(state, policyOf, work.now),
     news: work.news_in_ms === null ? null : { dueInMs: work.news_in_ms },
     refunds: work.refunds,
+    fulfilment: fulfilmentOf(state, work.now),
     notification: work.notification_in_ms === null ? null : { dueInMs: work.notification_in_ms },
+    acts: work.acts,
+    money: moneyOf(state),
     hasLooseSurplus: work.reasons.includes('surplus'),
     hasWork: work.reasons.length > 0,
   };
@@ -84,6 +92,36 @@ function attemptOf(state: OrderState, policyOf: PolicyOf, now: string): AttemptP
   };
 }
 
+/** At most one step has a due time: the one whose turn it is. */
+function fulfilmentOf(state: OrderState, now: string): OrderProgress['fulfilment'] {
+  const { order, captures, fulfilmentSteps: steps } = state;
+  if (!isFulfilmentOpen(order.fulfilmentStatus)) return null;
+  const step = steps.find(({ nextDueAt }) => nextDueAt !== null) ?? steps[0];
+  if (!step) return null;
+  return {
+    status: order.fulfilmentStatus,
+    stepNo: step.stepNo,
+    name: step.name,
+    stepsTotal: steps.length,
+    dueInMs: Date.parse(step.nextDueAt ?? now) - Date.parse(now),
+    mustStop:
+      order.fulfilmentStatus === 'running' && failureOf({ order, captures, steps }) !== undefined,
+  };
+}
+
+function moneyOf({ captures }: OrderState): OrderProgress['money'] {
+  const sums = new Map<string, OrderProgress['money'][number]>();
+  for (const c of captures) {
+    const none = { currency: c.currency, capturedMinor: 0, refundedMinor: 0, reversedMinor: 0 };
+    const sum = sums.get(c.currency) ?? none;
+    sum.capturedMinor += c.amountMinor;
+    sum.refundedMinor += c.refundedMinor;
+    sum.reversedMinor += c.reversedMinor;
+    sums.set(c.currency, sum);
+  }
+  return [...sums.values()];
+}
+
 interface WorkRow {
   now: string;
   deadline_in_ms: number;
@@ -91,5 +129,6 @@ interface WorkRow {
   notification_in_ms: number | null;
   refunds: { refundNo: string; status: RefundState; dueInMs: number }[];
   reasons: string[];
+  acts: string[];
   has_case: boolean;
 }

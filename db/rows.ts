@@ -1,3 +1,4 @@
+import type { FulfilmentStep } from '../domain/fulfilment';
 import type { Capture, Order, OrderRef, PayRecord, Refund } from '../domain/orders';
 import type { Queryable } from './transaction';
 
@@ -19,6 +20,8 @@ export interface OrderState {
   records: PayRecord[];
   captures: Capture[];
   refunds: Refund[];
+  /** In their order; none where the merchant had no steps when the order became paid. */
+  fulfilmentSteps: FulfilmentStep[];
 }
 
 /** The order as it stands now, or undefined. */
@@ -45,6 +48,7 @@ export async function readOrderState(
     records: Record<string, unknown>[];
     captures: Record<string, unknown>[];
     refunds: Record<string, unknown>[];
+    steps: Record<string, unknown>[];
   }>(
     `select to_jsonb(o) || jsonb_build_object('late_payment_policy', m.late_payment_policy) as o,
        coalesce((select jsonb_agg(to_jsonb(r) order by r.pay_record_id) from pay_records r
@@ -52,7 +56,9 @@ export async function readOrderState(
        coalesce((select jsonb_agg(to_jsonb(c) order by c.capture_id) from captures c
          where c.merchant_id = o.merchant_id and c.order_id = o.order_id), '[]') as captures,
        coalesce((select jsonb_agg(to_jsonb(f) order by f.refund_id) from refunds f
-         where f.merchant_id = o.merchant_id and f.order_id = o.order_id), '[]') as refunds
+         where f.merchant_id = o.merchant_id and f.order_id = o.order_id), '[]') as refunds,
+       coalesce((select jsonb_agg(to_jsonb(s) order by s.step_no) from fulfilment_steps s
+         where s.merchant_id = o.merchant_id and s.order_id = o.order_id), '[]') as steps
      from orders o join merchants m using (merchant_id)
      where o.merchant_id = $1::text and o.order_id = $2::text`,
     [ref.merchantId, ref.orderId],
@@ -64,6 +70,7 @@ export async function readOrderState(
     records: row.records.map(fromJsonRow<PayRecord>),
     captures: row.captures.map(fromJsonRow<Capture>),
     refunds: row.refunds.map(fromJsonRow<Refund>),
+    fulfilmentSteps: row.steps.map(fromJsonRow<FulfilmentStep>),
   };
 }
 

@@ -4,6 +4,7 @@ import { settle } from '../domain/settlement';
 import type { Settlement } from '../domain/verdicts';
 import { applyChanges } from './changes';
 import type { PolicyOf } from './progress';
+import { closeRefundedCase } from './refunded-case';
 import type { OrderState } from './rows';
 import type { Client } from './transaction';
 import { violatedConstraint } from './transaction';
@@ -31,6 +32,9 @@ export async function settleOne(
     actor: fact.channel,
     numberSecret: deps.numberSecret,
   });
+  if (settlement.verdict === 'refund_succeeded') {
+    await closeRefundedCase(client, state.order, deps.numberSecret);
+  }
   return settlement;
 }
 

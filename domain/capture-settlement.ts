@@ -153,7 +153,11 @@ function settleKnownCapture(
   if (fresher && known.settles && order.status === 'paid') {
     changes.push(
       { change: 'move_order', from: 'paid', to: 'review', reason: 'amount_mismatch' },
-      { change: 'notify', event: 'order.review', subjectNo: 'amount_mismatch' },
+      {
+        change: 'notify',
+        event: 'order.review',
+        subjectNo: `amount_mismatch:${known.channelTradeNo}:${amountMinor}`,
+      },
     );
   }
   // A callback's other figure is asked about once; the answer decides.
@@ -236,7 +240,9 @@ export function settleReversed(
       },
     );
   }
-  if (order.status !== 'review') {
+  const subjectNo = `${fact.channelTradeNo ?? ''}:${sumMinor}`;
+  const toReview = order.status !== 'review';
+  if (toReview) {
     changes.push(
       { change: 'move_order', from: order.status, to: 'review', reason: 'reversed' },
       {
@@ -252,12 +258,11 @@ export function settleReversed(
       kind: 'reversed',
       summary: `reversed by channel ${fact.channel}: ${sumMinor} ${fact.currency ?? record.currency} (minor units) of trade ${fact.channelTradeNo ?? record.channelTradeNo ?? '?'}`,
     },
-    {
-      change: 'notify',
-      event: 'payment.reversed',
-      subjectNo: `${fact.channelTradeNo ?? ''}:${sumMinor}`,
-    },
+    { change: 'notify', event: 'payment.reversed', subjectNo },
   );
+  if (toReview) {
+    changes.push({ change: 'notify', event: 'order.review', subjectNo: `reversed:${subjectNo}` });
+  }
   return { verdict: 'reversed', changes, next: askOrder(record, fact) };
 }
 

@@ -30,6 +30,8 @@ export interface Order extends OrderRef {
   statusReason: string | null;
   refundStatus: RefundStatusOfOrder;
   fulfilmentStatus: FulfilmentStatus;
+  /** Why its fulfilment was stopped and undone. */
+  fulfilmentFailure: 'step_refused' | 'refunded' | 'review' | null;
   expiresAt: string;
   closeRequestedAt: string | null;
   closeReason: CloseReason | null;
@@ -124,7 +126,12 @@ export interface Refund extends OrderRef {
 }
 
 /** What is still free to be refunded of one capture, never negative. Minor units. */
-export function refundableMinor(capture: Capture): number {
+export function refundableMinor(
+  capture: Pick<
+    Capture,
+    'status' | 'amountMinor' | 'reservedMinor' | 'refundedMinor' | 'reversedMinor'
+  >,
+): number {
   if (capture.status !== 'captured') return 0;
   const rest =
     capture.amountMinor - capture.reservedMinor - capture.refundedMinor - capture.reversedMinor;

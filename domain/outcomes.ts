@@ -1,4 +1,5 @@
 /** How requests to an order's run are answered: plain values, shared by the run and its callers. */
+import type { ActRefusal } from './operator-acts';
 import type { OrderStatus, PayRecordStatus, RefundState } from './states';
 
 /**
@@ -43,3 +44,8 @@ export type RefundOutcome =
         | 'request_unknown';
       refundableMinor: number;
     };
+
+/** `waiting_second`: another person must confirm it first. `accepted`: not performed yet. */
+export type ActOutcome =
+  | { outcome: 'done' | 'accepted' | 'waiting_second' | 'act_unknown' | 'refused' }
+  | { outcome: 'refused'; reason: ActRefusal };

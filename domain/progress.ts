@@ -4,7 +4,13 @@
  * are relative, by the database's clock, so that no two clocks are compared.
  */
 import type { ChannelCall, OrderRef } from './orders';
-import type { OrderStatus, PayRecordStatus, RefundState, RefundStatusOfOrder } from './states';
+import type {
+  FulfilmentStatus,
+  OrderStatus,
+  PayRecordStatus,
+  RefundState,
+  RefundStatusOfOrder,
+} from './states';
 
 export interface AttemptProgress {
   payRecordId: number;
@@ -32,7 +38,26 @@ export interface OrderProgress extends OrderRef {
   news: { dueInMs: number } | null;
   /** Refunds whose outcome is open, the 20 that are due first. */
   refunds: { refundNo: string; status: RefundState; dueInMs: number }[];
+  /** The fulfilment that is not finished: the step whose turn it is, and when. */
+  fulfilment: {
+    status: FulfilmentStatus;
+    stepNo: number;
+    name: string;
+    stepsTotal: number;
+    dueInMs: number;
+    /** It runs although the order no longer stands: its child must be told. */
+    mustStop: boolean;
+  } | null;
   notification: { dueInMs: number } | null;
+  /** Operators' acts that were accepted and wait to be performed. */
+  acts: string[];
+  /** Money that came, per currency; what of it was given or taken back. Minor units. */
+  money: {
+    currency: string;
+    capturedMinor: number;
+    refundedMinor: number;
+    reversedMinor: number;
+  }[];
   /** Surplus money that is neither being refunded nor in a case. */
   hasLooseSurplus: boolean;
   /** Whether the view `orders_with_work` lists the order. */

@@ -102,10 +102,15 @@ function succeedRefund(refund: Refund, capture: Capture, fact: RefundFact): Sett
   }
   changes.push({
     change: 'notify',
-    event: refund.origin === 'surplus' ? 'payment.surplus_refunded' : 'refund.succeeded',
+    event: isOfSurplus(refund, capture) ? 'payment.surplus_refunded' : 'refund.succeeded',
     subjectNo: refund.refundNo,
   });
   return { verdict: 'refund_succeeded', changes, next: 'none' };
+}
+
+/** Money that paid nothing went back: by rule, or by an operator's act. */
+function isOfSurplus(refund: Refund, capture: Capture): boolean {
+  return refund.origin === 'surplus' || (refund.origin === 'operator' && !capture.settles);
 }
 
 function failRefund(refund: Refund, capture: Capture, reason: string): Settlement {
@@ -117,11 +122,13 @@ function failRefund(refund: Refund, capture: Capture, reason: string): Settlemen
       amountMinor: refund.amountMinor,
     },
   ];
-  if (refund.origin === 'merchant') {
-    changes.push({ change: 'notify', event: 'refund.failed', subjectNo: refund.refundNo });
-  } else {
+  if (refund.origin !== 'merchant') {
     // Nobody asked for it who could ask again: the money must not be lost from sight.
     changes.push(refundCase(refund, 'refund_failed', `an automatic refund was refused: ${reason}`));
+  }
+  // Surplus money is no affair of the merchant's order before it has gone back.
+  if (refund.origin !== 'surplus') {
+    changes.push({ change: 'notify', event: 'refund.failed', subjectNo: refund.refundNo });
   }
   return { verdict: 'refund_failed', changes, next: 'none' };
 }
@@ -182,6 +189,7 @@ function settleForeignRefund(state: SettlementState, fact: RefundFact): Settleme
         kind: 'refund_external',
         summary: `${fact.channel} paid back ${fact.amountMinor} (minor units) under ${fact.outRefundNo}, which we never asked for`,
       },
+      { change: 'notify', event: 'refund.succeeded', subjectNo: `external:${fact.outRefundNo}` },
     ],
     next: 'none',
   };

@@ -55,6 +55,9 @@ export function decideRefund(input: {
   return { decision: 'open', capture: settling, amountMinor: wanted };
 }
 
+/** Stands in place of the channel's last word when an operator has an abnormal refund sent again. */
+export const SEND_AGAIN = 'send_again';
+
 /**
  * The next call for an open refund, under the same rules as a charge: a query before any retry; a
  * number the channel does not know, or refused for lack of balance, is sent again, the same.
@@ -69,8 +72,9 @@ export function nextRefundCall(
   const remembered =
     refund.firstSentAt === null ||
     Date.parse(now) - Date.parse(refund.firstSentAt) < policy.keyLifetimeMs;
-  const sendAgain =
-    refund.lastFactState === 'not_found' || refund.lastFactState === 'not_enough_balance';
+  const sendAgain = ['not_found', 'not_enough_balance', SEND_AGAIN].includes(
+    refund.lastFactState ?? '',
+  );
   return sendAgain && remembered ? 'submit' : 'query';
 }
 

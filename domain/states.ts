@@ -22,6 +22,8 @@ export type RunStatus = 'running' | 'waiting_bill' | 'done' | 'rejected' | 'no_b
  */
 export type DifferenceStatus = 'open' | 'waiting' | 'suspense' | 'case' | 'resolved';
 export type FulfilmentStatus = 'none' | 'running' | 'done' | 'compensating' | 'failed';
+export type FulfilmentStepStatus =
+  'waiting' | 'running' | 'done' | 'refused' | 'undoing' | 'undone' | 'undo_failed' | 'skipped';
 export type CloseReason = 'expired' | 'cancelled';
 
 /** Attempts that may still take money; at most one per order. */
@@ -69,7 +71,42 @@ const callback = {
   applied: ['stored'],
   no_effect: ['stored'],
 } as const;
-const notification = { pending: ['sent', 'dead'], dead: ['pending'], sent: [] } as const;
+const notification = {
+  pending: ['sent', 'dead'],
+  // A person may have both sent after all.
+  dead: ['pending'],
+  kept: ['pending'],
+  sent: [],
+} as const;
+
+const fulfilment: Moves<FulfilmentStatus> = {
+  none: ['running'],
+  running: ['done', 'compensating'],
+  // What is delivered is the shop's own affair from then on: it stays done whatever becomes of the money.
+  done: [],
+  compensating: ['failed'],
+  failed: [],
+};
+
+const fulfilmentStep: Moves<FulfilmentStepStatus> = {
+  waiting: ['running', 'skipped'],
+  running: ['done', 'refused', 'undoing', 'undone'],
+  done: ['undoing', 'undone'],
+  // Undone when an earlier try may have worked.
+  refused: ['undoing', 'undone'],
+  undoing: ['undone', 'undo_failed'],
+  undone: [],
+  undo_failed: [],
+  skipped: [],
+};
+
+/** Acts wait for a second person, then for the order's run; what became of them never changes. */
+const operatorAct = {
+  waiting_second: ['accepted'],
+  accepted: ['done', 'refused'],
+  done: [],
+  refused: [],
+} as const;
 
 /** A bill that was refused is never any other; of the loaded ones of a date the newest counts. */
 const tradeBill = { loaded: ['superseded'], superseded: [], rejected: [] } as const;
@@ -104,6 +141,9 @@ export const MOVES = {
   trade_bill: tradeBill,
   reconciliation_run: reconciliationRun,
   difference,
+  fulfilment,
+  fulfilment_step: fulfilmentStep,
+  operator_act: operatorAct,
 };
 
 /** Whether the table allows the move. Staying where one is is no move and always allowed. */

@@ -66,7 +66,13 @@ export type Change =
   | { change: 'move_order'; from: OrderStatus; to: OrderStatus; reason: string | null }
   | { change: 'close_other_attempts'; exceptPayRecordId: number; reason: string }
   /** Gives a whole capture back by itself; the reservation is made in the same transaction. */
-  | { change: 'refund_capture'; channelTradeNo: string; reason: string }
+  | {
+      change: 'refund_capture';
+      channelTradeNo: string;
+      reason: string;
+      /** Whose doing it is; surplus money goes back by policy. */
+      origin?: 'surplus' | 'fulfilment' | 'operator';
+    }
   | {
       change: 'move_refund';
       refundId: number;
@@ -101,6 +107,8 @@ export type NotificationEvent =
   | 'order.paid'
   | 'order.closed'
   | 'order.review'
+  | 'order.fulfilled'
+  | 'order.fulfilment_failed'
   | 'payment.reversed'
   | 'payment.surplus_refunded'
   | 'refund.succeeded'

@@ -8,6 +8,7 @@ import { checkBooks } from './books/check';
 import type { ReceivedEvent } from './books/effects';
 import { lineOf } from './books/findings';
 import { readJournal } from './books/journal';
+import type { MerchantEffect } from './merchant-steps';
 import type { RunningStack } from './servers/running-stack';
 import { RUNNING_STACK_FILE } from './servers/running-stack';
 import { connectTemporal, PROJECT_FOLDER } from './servers/temporal';
@@ -17,6 +18,7 @@ const USAGE = `npm run check:books -- [options]
   --books FILE|URL      the mock channel's books, or its control address
   --journal FILE        the client journal, one JSON object per line
   --events FILE         what the merchant was told, one JSON object per line
+  --effects FILE        what it did for its orders, one JSON object per line
   --temporal ADDRESS    host:port
   --namespace NAME
   --merchant ID         only this merchant's orders (may be repeated)
@@ -34,6 +36,7 @@ async function main(): Promise<number> {
       books: { type: 'string' },
       journal: { type: 'string' },
       events: { type: 'string' },
+      effects: { type: 'string' },
       temporal: { type: 'string' },
       namespace: { type: 'string' },
       merchant: { type: 'string', multiple: true },
@@ -61,6 +64,7 @@ async function main(): Promise<number> {
   const own = values['database-url'] === undefined ? demo : undefined;
   const journal = values.journal ?? own?.journalFile;
   const events = values.events ?? own?.eventsFile;
+  const effects = values.effects ?? own?.effectsFile;
 
   const pool = createPool({
     databaseUrl,
@@ -87,6 +91,10 @@ async function main(): Promise<number> {
       journal: journal === undefined ? [] : readJournal(journal),
       received:
         events !== undefined && existsSync(events) ? readJsonLines<ReceivedEvent>(events) : [],
+      effects:
+        effects !== undefined && existsSync(effects)
+          ? readJsonLines<MerchantEffect>(effects)
+          : undefined,
       pickUpMs: wholeNumber('--pick-up-ms', values['pick-up-ms']),
       graceMs: wholeNumber('--grace-ms', values['grace-ms']) ?? GRACE_MS,
     });

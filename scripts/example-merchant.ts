@@ -4,13 +4,21 @@ import type { IncomingMessage } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 import { readJsonLines } from './books/channel-books';
 import type { ReceivedEvent } from './books/effects';
+import { MerchantSteps } from './merchant-steps';
 
-/** What a shop does with its notifications: check the signature, act once per `webhook-id`. */
+/**
+ * What a shop does with its notifications: check the signature, act once per `webhook-id`. And with the
+ * steps of its fulfilment: act once per key.
+ */
 export interface ExampleMerchant {
   url: string;
   /** Every delivery with a good signature, repeats included; kept in a file from start to start. */
   received: ReceivedEvent[];
   refusedSignatures: number;
+  /** Its fulfilment: what it did and took back, kept in a file, too. */
+  steps: MerchantSteps;
+  /** Where its steps are, below it. */
+  base: string;
   /** Events of an order by type, each once: what the shop acted upon. */
   acted(orderId: string, type: string): ReceivedEvent[];
   close(): Promise<void>;
@@ -22,6 +30,8 @@ export interface ExampleMerchantOptions {
   port: number;
   /** One JSON object per delivery, appended. */
   eventsFile: string;
+  /** One JSON object per effect of its steps, appended. */
+  effectsFile: string;
 }
 
 /** Events are small; more is not from us. */
@@ -38,6 +48,7 @@ export async function startExampleMerchant(
     const answer = (status: number) => void response.writeHead(status).end();
     readBody(request).then(
       (body) => {
+        if (merchant.steps.handle(request.url ?? '', request.headers, body, response)) return;
         const event = verified(webhook, body, request);
         if (event) {
           // Kept before it is acknowledged; whoever acts on it looks the id up first.
@@ -50,9 +61,11 @@ export async function startExampleMerchant(
     );
   });
   const merchant: ExampleMerchant = {
+    base: `http://127.0.0.1:${options.port}`,
     url: `http://127.0.0.1:${options.port}/payment-events`,
     received,
     refusedSignatures: 0,
+    steps: new MerchantSteps(options.secret, options.effectsFile),
     acted(orderId, type) {
       const own = received.filter((e) => e.orderId === orderId && e.type === type);
       return [...new Map(own.map((e) => [e.id, e])).values()];

@@ -67,6 +67,26 @@ const shapes: Record<string, Shape> = {
     await ended(saga, orderId);
   },
 
+  async toldAgain(saga, record) {
+    saga.merchant.answer = () => 503;
+    saga.merchant.headers = { 'retry-after': '3600' };
+    const { orderId } = await saga.paidOrder();
+    const waiting = await waitFor('the next try is an hour away', async () => {
+      const [row] = await saga.rows<{ notification_id: number }>(
+        `select notification_id from notifications where order_id = $1::text and tries > 0`,
+        orderId,
+      );
+      return row;
+    });
+    saga.merchant.answer = () => 200;
+    saga.merchant.headers = {};
+    await saga.call('POST', `/ops/notifications/${waiting.notification_id}/resend`, {
+      reason: 'their server is back',
+    });
+    await ended(saga, orderId);
+    await record.order('told-again', orderId);
+  },
+
   async refunding(saga, record) {
     const { orderId } = await saga.paidOrder({ subject: 'slow refund #hold' });
     await saga.mock.addFault({

@@ -256,6 +256,7 @@ export const TOUR: readonly TourStep[] = [
           merchantIds: [stack.demo.merchantId],
           journal: readJournal(stack.journalFile),
           received: stack.merchant.received,
+          effects: stack.merchant.steps.effects,
         });
         checked = findings.checked;
         if (findings.violations.length === 0) return true;

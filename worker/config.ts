@@ -1,6 +1,7 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
+import type { FulfilmentPolicy } from '../domain/fulfilment';
 import { TASK_QUEUE } from '../workflows/ids';
 
 export interface WorkerConfig {
@@ -24,6 +25,7 @@ export interface WorkerConfig {
   reconcileStallMs: number;
   notifyLadderMs: number[];
   notifyTimeoutMs: number;
+  fulfilment: FulfilmentPolicy;
   /** Hosts (and `host:port`s) that may be told although they are private addresses. */
   notifyPrivateAllowed: string[];
   /** A bundle made beforehand; without one it is made at start (a second and a half). */
@@ -33,13 +35,14 @@ export interface WorkerConfig {
 const whole = (min: number, max: number, otherwise: number) =>
   z.coerce.number().int().min(min).max(max).default(otherwise);
 
-const ladder = z
-  .string()
-  .default('5000,300000,1800000,7200000,18000000,36000000,50400000,72000000,86400000')
-  .transform((text) => text.split(',').map(Number))
-  .refine((waits) => waits.every((wait) => Number.isSafeInteger(wait) && wait > 0), {
-    error: 'must be waits in milliseconds, separated by commas',
-  });
+const ladder = (otherwise: string) =>
+  z
+    .string()
+    .default(otherwise)
+    .transform((text) => text.split(',').map(Number))
+    .refine((waits) => waits.every((wait) => Number.isSafeInteger(wait) && wait > 0), {
+      error: 'must be waits in milliseconds, separated by commas',
+    });
 
 const environment = z.object({
   DATABASE_URL: z
@@ -62,8 +65,15 @@ const environment = z.object({
   RECONCILE_DAYS_BACK: whole(1, 90, 7),
   RECONCILE_HEARTBEAT_MS: whole(1_000, 600_000, 30_000),
   RECONCILE_STALL_MS: whole(100, 3_600_000, 60_000),
-  NOTIFY_LADDER_MS: ladder,
+  NOTIFY_LADDER_MS: ladder(
+    '5000,300000,1800000,7200000,18000000,36000000,50400000,72000000,86400000',
+  ),
   NOTIFY_TIMEOUT_MS: whole(100, 60_000, 10_000),
+  FULFIL_LADDER_MS: ladder('2000,5000,15000,60000,300000,900000,1800000,3600000'),
+  FULFIL_TIMEOUT_MS: whole(100, 60_000, 10_000),
+  FULFIL_CASE_AFTER_MS: whole(100, 604_800_000, 3_600_000),
+  // With the ladder as it is, the payer's money waits fifty minutes for it at most.
+  FULFIL_UNDO_TRIES_MAX: whole(1, 1_000, 8),
   NOTIFY_PRIVATE_ALLOWED: z
     .string()
     .default('')
@@ -113,6 +123,12 @@ export function readConfig(env: Record<string, string | undefined>): WorkerConfi
     reconcileStallMs: vars.RECONCILE_STALL_MS,
     notifyLadderMs: vars.NOTIFY_LADDER_MS,
     notifyTimeoutMs: vars.NOTIFY_TIMEOUT_MS,
+    fulfilment: {
+      ladderMs: vars.FULFIL_LADDER_MS,
+      timeoutMs: vars.FULFIL_TIMEOUT_MS,
+      stuckCaseAfterMs: vars.FULFIL_CASE_AFTER_MS,
+      undoTriesMax: vars.FULFIL_UNDO_TRIES_MAX,
+    },
     notifyPrivateAllowed: vars.NOTIFY_PRIVATE_ALLOWED,
     workflowBundle: vars.WORKFLOW_BUNDLE,
   };

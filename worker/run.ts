@@ -12,7 +12,7 @@ import { createPool } from '../db/transaction';
 import type { WorkerConfig } from './config';
 import { createMetrics } from './metrics';
 import type { WorkerMetrics } from './metrics';
-import { mayNotify } from './notify-guard';
+import { createMerchantPost } from './notify-guard';
 import { startRelay } from './relay';
 import { ensureReconciliationSchedule, ensureSweepSchedule } from './schedule';
 import { requireSearchAttributes } from './search-attributes';
@@ -97,7 +97,6 @@ export async function runWorker(
     notifications: {
       ladderMs: config.notifyLadderMs,
       timeoutMs: config.notifyTimeoutMs,
-      mayNotify: (url) => mayNotify(url, config.notifyPrivateAllowed),
       resolveSecret: (reference) => resolveSecret(reference, env),
     },
     reconciliation: {
@@ -105,6 +104,8 @@ export async function runWorker(
       heartbeatMs: config.reconcileHeartbeatMs,
       stallMs: config.reconcileStallMs,
     },
+    fulfilment: config.fulfilment,
+    postToMerchant: createMerchantPost({ privateAllowed: config.notifyPrivateAllowed }),
   });
   const worker = await Worker.create({
     connection: nativeConnection,

@@ -1,16 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { isGrpcServiceError } from '@temporalio/client';
-import {
-  CHANNEL,
-  MERCHANT_ID,
-  NEEDS_REVIEW,
-  ORDER_ID,
-  PAYMENT_STATUS,
-} from '../workflows/search-attributes';
+import { SEARCH_ATTRIBUTE_KEYS } from '../workflows/search-attributes';
 
-const NEEDED = [ORDER_ID, MERCHANT_ID, PAYMENT_STATUS, CHANNEL, NEEDS_REVIEW].map(
-  ({ name }) => name,
-);
+const NEEDED = SEARCH_ATTRIBUTE_KEYS.map(({ name }) => name);
 /** gRPC: PERMISSION_DENIED, UNIMPLEMENTED. A hosted server may keep this list to itself. */
 const NOT_TOLD = [7, 12];
 

@@ -30,6 +30,7 @@ type Step =
   | 'requestClose'
   | 'holdSurplus'
   | 'openRefund'
+  | 'performAct'
   | 'loadRefund'
   | 'settleRefundAnswer'
   | 'settleAskedRefund'
@@ -38,7 +39,9 @@ type Step =
   | 'noteBillMissing'
   | 'noteBillRejected'
   | 'countOpenQuestions'
-  | 'closeReconciliation';
+  | 'closeReconciliation'
+  | 'loadFulfilment'
+  | 'settleFulfilmentStep';
 
 type Long = 'loadBill' | 'compareWithBill' | 'askAboutDifferences' | 'closeReconciliation';
 
@@ -119,6 +122,26 @@ export function channelCall<
 }
 
 /**
+ * One call of a fulfilment's step, tried once; it rejects when its outcome is not known. A worker that
+ * died is noticed by its silence, long before a slow merchant's time is over.
+ */
+export function callStep(
+  input: Parameters<Activities['callFulfilmentStep']>[0],
+  options: { timeoutMs: number; summary: string },
+): Promise<Result<'callFulfilmentStep'>> {
+  const call = patient.callFulfilmentStep as unknown as Call<'callFulfilmentStep'>;
+  return call.executeWithOptions(
+    {
+      startToCloseTimeout: options.timeoutMs + CALL_MARGIN_MS,
+      heartbeatTimeout: '10s',
+      retry: { maximumAttempts: 1 },
+      summary: options.summary,
+    },
+    [input],
+  );
+}
+
+/**
  * Tells the merchant; Temporal repeats it with the delay that each failed try carries. The policy's
  * own intervals are for failures of ours (PostgreSQL away), which must not wait like a merchant's.
  */
@@ -134,7 +157,7 @@ export const { deliverNotifications } = proxyActivities<Activities>({
 export const { nudgeOrder } = proxyActivities<Activities>({
   startToCloseTimeout: '10s',
   retry: { initialInterval: '1s', maximumInterval: '30s' },
-  summary: 'tell the order that its refund has ended',
+  summary: 'tell the order that its child has ended',
 });
 
 export const { sweepOrders } = proxyActivities<Activities>({

@@ -36,10 +36,16 @@ export function refundWorkflowId({ merchantId, orderId }: OrderRef, refundNo: st
   return `refund:${merchantId}:${orderId}:${refundNo}`;
 }
 
+/** One child per order: an order is fulfilled once. */
+export function fulfilmentWorkflowId({ merchantId, orderId }: OrderRef): string {
+  return `fulfilment:${merchantId}:${orderId}`;
+}
+
 /** The order a workflow id belongs to, or undefined when it is none of ours. */
 export function orderOfWorkflowId(workflowId: string): OrderRef | undefined {
   const [kind, merchantId, orderId] = workflowId.split(':');
-  if ((kind !== 'order' && kind !== 'refund') || !merchantId || !orderId) return undefined;
+  const isOurs = kind === 'order' || kind === 'refund' || kind === 'fulfilment';
+  if (!isOurs || !merchantId || !orderId) return undefined;
   return { merchantId, orderId };
 }
 
@@ -53,6 +59,10 @@ export function payUpdateId(requestNo: string, nowMs: number): string {
 
 export function cancelUpdateId(nowMs: number): string {
   return `cancel:${Math.floor(nowMs / 5000)}`;
+}
+
+export function actUpdateId(actNo: string, nowMs: number): string {
+  return `act:${actNo}:${Math.floor(nowMs / 5000)}`;
 }
 
 export function refundUpdateId(refundNo: string, nowMs: number): string {

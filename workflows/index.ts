@@ -1,3 +1,4 @@
+export { fulfilment } from './fulfilment';
 export { orderPayment } from './order-payment';
 export { reconciliation } from './reconciliation';
 export { reconcileDay } from './reconciliation-day';

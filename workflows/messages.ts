@@ -3,10 +3,10 @@
  * the payer or the merchant sent waits in PostgreSQL under the request's number.
  */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
+import type { ActOutcome, CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
 import type { OrderStatus } from '../domain/states';
 
-export type { CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
+export type { ActOutcome, CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
 
 export interface OrderPaymentInput {
   merchantId: string;
@@ -36,6 +36,11 @@ export interface AskChannel {
   refundNos: string[];
 }
 
+export interface OperatorActionInput {
+  /** Names a row of `operator_acts`, stored (and confirmed, where that is needed) before. */
+  actNo: string;
+}
+
 export interface Progress {
   status: OrderStatus | 'loading';
   line: string;
@@ -46,11 +51,17 @@ export const cancelUpdate = defineUpdate<CancelOutcome, [CancelInput]>('cancel')
 export const requestRefundUpdate = defineUpdate<RefundOutcome, [RequestRefundInput]>(
   'requestRefund',
 );
+export const operatorActionUpdate = defineUpdate<ActOutcome, [OperatorActionInput]>(
+  'operatorAction',
+);
 /** The doorbell: news from a channel waits in the inbox. Carries nothing. */
 export const channelNewsSignal = defineSignal('channelNews');
 export const askChannelSignal = defineSignal<[AskChannel]>('askChannel');
 /** Look again at what is left to do; to a day's reconciliation: try now. */
 export const nudgeSignal = defineSignal('nudge');
+/** An event is to be told (again) now: delivery begins anew, whatever wait it is in. */
+export const tellAgainSignal = defineSignal('tellAgain');
+
 /** What a day's reconciliation is about. */
 export interface DayInput {
   channel: string;

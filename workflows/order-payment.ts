@@ -2,8 +2,9 @@
  * One order, from "please pay" to "paid, told, nothing left to do".
  *
  * Trigger: POST /v1/orders, or any message to the order (update- or signal-with-start).
- * Messages: updates pay, cancel, requestRefund; signals channelNews, askChannel, nudge; query progress.
- * Children: one `refund` per refund, abandoned; it nudges this run when it ends.
+ * Messages: updates pay, cancel, requestRefund, operatorAction; signals channelNews, askChannel, nudge,
+ * tellAgain; query progress.
+ * Children: one `refund` per refund, one `fulfilment`, abandoned; they nudge this run when they end.
  * Ends: when the view orders_with_work lists nothing for the order and nobody waits for an answer.
  * PostgreSQL is the judge: this run holds a cursor, loads the order first and decides only from what
  * each database step returns, so it may be terminated, reset or run twice without a second effect.
@@ -21,13 +22,16 @@ import type { OrderProgress } from '../domain/progress';
 import { channelCall, deliverNotifications, step } from './activities';
 import { askChannelSignal, cancelUpdate, channelNewsSignal, nudgeSignal } from './messages';
 import { payUpdate } from './messages';
-import { progressQuery, requestRefundUpdate } from './messages';
+import { tellAgainSignal } from './messages';
+import { operatorActionUpdate, progressQuery, requestRefundUpdate } from './messages';
 import type { OrderPaymentInput } from './messages';
+import { performAct, performStoredActs } from './operator-acts';
 import { answered, requireIdentifier } from './order-requests';
 import { answerRequests, needsDecision, unanswered } from './order-requests';
 import { isDue, lineOf, newRun, show, take, takeFromBeside, wakeInMs } from './order-run';
 import type { OrderRun } from './order-run';
 import { ASK_TIMEOUT_MS, noteAsked, settleAskedRefund, startRefundCall } from './order-asks';
+import { startFulfilment, tellFulfilment } from './fulfilment-child';
 import { startRefund, tellRefund } from './refund-child';
 
 /** How the order stood when its run had nothing left to do. */
@@ -50,9 +54,13 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
   setHandler(requestRefundUpdate, ({ refundNo }) => answered(run, { kind: 'refund', refundNo }), {
     validator: (request) => requireIdentifier('refundNo', request?.refundNo),
   });
+  setHandler(operatorActionUpdate, ({ actNo }) => answered(run, { kind: 'act', actNo }), {
+    validator: (request) => requireIdentifier('actNo', request?.actNo),
+  });
   setHandler(channelNewsSignal, () => void (run.rang = true));
   setHandler(askChannelSignal, (asked) => noteAsked(run, asked));
   setHandler(nudgeSignal, () => void (run.nudged = true));
+  setHandler(tellAgainSignal, () => void (run.nudged = run.tellAgain = true));
   setHandler(progressQuery, () => ({ status: run.order?.status ?? 'loading', line: lineOf(run) }));
   // A cancel in Temporal Web stops this run at a safe point; it does not cancel the order.
   CancellationScope.current().cancelRequested.catch(() => (run.stopping = true));
@@ -65,8 +73,10 @@ export async function orderPayment(input: OrderPaymentInput): Promise<OrderPayme
       await settleStoredCallbacks(run);
       await lookAgain(run);
       await decideRequests(run);
+      await performStoredActs(run);
       await closeAtDeadline(run);
       await startRefunds(run);
+      await fulfil(run);
       tellMerchant(run);
       callChannel(run);
       startRefundCall(run);
@@ -114,12 +124,15 @@ function askAbout(run: OrderRun, payRecordIds: readonly number[]): void {
   for (const id of payRecordIds) if (!run.asks.includes(id)) run.asks.push(id);
 }
 
-/** Somebody nudged, or a refund's child is overdue: load the order afresh. */
+/** Somebody nudged, or a child is overdue: load the order afresh. */
 async function lookAgain(run: OrderRun): Promise<void> {
   const overdue =
     run.order?.refunds.filter((refund) => isDue(run, refund.dueInMs + OVERDUE_MS)) ?? [];
-  if (!run.nudged && overdue.length === 0) return;
+  const { fulfilment } = run.order ?? {};
+  const stands = fulfilment ? isDue(run, fulfilment.dueInMs + OVERDUE_MS) : false;
+  if (!run.nudged && overdue.length === 0 && !stands) return;
   run.nudged = false;
+  run.fulfilmentStarted = false;
   for (const refund of overdue) run.startedRefunds.delete(refund.refundNo);
   look(run, await step('loadOrder', run.ref, 'load the order again'));
 }
@@ -169,6 +182,9 @@ async function decideRequests(run: OrderRun): Promise<void> {
         request.decision = answer;
         break;
       }
+      case 'act':
+        request.decision = await performAct(run, request.asked.actNo);
+        break;
     }
   }
 }
@@ -198,21 +214,47 @@ async function startRefunds(run: OrderRun): Promise<void> {
   }
 }
 
+/** Paid: the merchant's steps are a child of their own, never awaited; none where none are configured. */
+async function fulfil(run: OrderRun): Promise<void> {
+  const { fulfilment } = run.order ?? {};
+  if (!fulfilment) return;
+  if (!run.fulfilmentStarted) {
+    run.fulfilmentStarted = true;
+    await startFulfilment(run.ref, fulfilment.status);
+  }
+  // Refunded in full, or in review: it must hear of it before its next step.
+  if (fulfilment.mustStop && !run.fulfilmentTold) {
+    run.fulfilmentTold = true;
+    await tellFulfilment(run.ref);
+  }
+}
+
 /** Events wait for the merchant: deliver them beside everything else. */
 function tellMerchant(run: OrderRun): void {
+  // Its end makes the run look again, and then tell.
+  if (run.tellAgain) run.stopTelling?.();
+  run.tellAgain = false;
   if (!run.order?.notification || run.delivering) return;
+  const telling = new CancellationScope();
   run.delivering = true;
-  void deliverNotifications(run.ref).then(
-    ({ order }) => {
-      run.delivering = false;
-      takeFromBeside(run, order);
-      run.delivered = true;
-    },
-    () => {
-      run.delivering = false;
-      run.nudged = true;
-    },
-  );
+  run.stopTelling = () => telling.cancel();
+  const ended = () => {
+    run.delivering = false;
+    run.stopTelling = null;
+  };
+  void telling
+    .run(() => deliverNotifications(run.ref))
+    .then(
+      ({ order }) => {
+        ended();
+        takeFromBeside(run, order);
+        run.delivered = true;
+      },
+      () => {
+        ended();
+        run.nudged = true;
+      },
+    );
 }
 
 /** The next call to the channel is due: start it; the loop goes on meanwhile. */

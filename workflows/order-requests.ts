@@ -1,30 +1,33 @@
 /** Updates to an order's run: noted by their handlers, decided and answered by its loop. */
 import { ApplicationFailure, CancellationScope, condition } from '@temporalio/workflow';
 import { isIdentifier } from '../domain/orders';
-import type { CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
+import type { ActOutcome, CancelOutcome, PayOutcome, RefundOutcome } from '../domain/outcomes';
 import type { OrderRun } from './order-run';
 
 export type Asked =
   | { kind: 'pay'; requestNo: string }
   | { kind: 'cancel'; requestedBy: 'merchant' | 'operator' }
-  | { kind: 'refund'; refundNo: string };
+  | { kind: 'refund'; refundNo: string }
+  | { kind: 'act'; actNo: string };
 
 type Decision =
   | PayOutcome
   | RefundOutcome
+  | ActOutcome
   | { outcome: 'wait'; payRecordId: number }
   | { outcome: 'close_requested' };
 
 export interface WaitingRequest {
   asked: Asked;
   decision: Decision | null;
-  answer: PayOutcome | CancelOutcome | RefundOutcome | null;
+  answer: PayOutcome | CancelOutcome | RefundOutcome | ActOutcome | null;
 }
 
 interface Outcomes {
   pay: PayOutcome;
   cancel: CancelOutcome;
   refund: RefundOutcome;
+  act: ActOutcome;
 }
 
 /** When another attempt cannot be closed yet, a payer may try again after this. */

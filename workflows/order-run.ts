@@ -26,8 +26,14 @@ export interface OrderRun {
   refundCall: { refundNo: string; answer: RefundAnswer | null } | null;
   delivering: boolean;
   delivered: boolean;
+  /** Somebody wants events told now: a delivery that waits for its next try is begun anew. */
+  tellAgain: boolean;
+  stopTelling: (() => void) | null;
   /** Refunds whose child this run has started. */
   startedRefunds: Set<string>;
+  /** The fulfilment's child was started by this run, and told that the order no longer stands. */
+  fulfilmentStarted: boolean;
+  fulfilmentTold: boolean;
   shown: string;
 }
 
@@ -46,7 +52,11 @@ export function newRun(ref: OrderRef): OrderRun {
     refundCall: null,
     delivering: false,
     delivered: false,
+    tellAgain: false,
+    stopTelling: null,
     startedRefunds: new Set(),
+    fulfilmentStarted: false,
+    fulfilmentTold: false,
     shown: '',
   };
 }
@@ -76,7 +86,7 @@ export function isDue(run: OrderRun, dueInMs: number | null | undefined): boolea
 }
 
 /** How long the run may sleep, or null when only a message can wake it. Milliseconds, at least 1. */
-export function wakeInMs(run: OrderRun, refundOverdueMs: number): number | null {
+export function wakeInMs(run: OrderRun, childOverdueMs: number): number | null {
   const { order } = run;
   if (!order) return null;
   // A call in flight ends within its own limit and the loop goes on then: no timer of ours beside it.
@@ -85,7 +95,9 @@ export function wakeInMs(run: OrderRun, refundOverdueMs: number): number | null 
     : [
         order.deadlineInMs,
         order.attempt?.dueInMs ?? null,
-        ...order.refunds.map((refund) => Math.max(0, refund.dueInMs) + refundOverdueMs),
+        ...[...order.refunds, ...(order.fulfilment ? [order.fulfilment] : [])].map(
+          (child) => Math.max(0, child.dueInMs) + childOverdueMs,
+        ),
       ];
   const dues = [order.news?.dueInMs ?? null, ...others].filter((due) => due !== null);
   if (dues.length === 0) return null;
@@ -99,6 +111,13 @@ export function lineOf(run: OrderRun): string {
   const parts: string[] = [
     order.statusReason ? `${order.status} (${order.statusReason})` : order.status,
   ];
+  for (const { currency, capturedMinor, refundedMinor, reversedMinor } of order.money ?? []) {
+    const gone = [
+      ...(refundedMinor > 0 ? [`${refundedMinor} given back`] : []),
+      ...(reversedMinor > 0 ? [`${reversedMinor} taken back`] : []),
+    ];
+    parts.push([`captured ${capturedMinor} ${currency}`, ...gone].join(', '));
+  }
   if (order.attempt) {
     const { channel, status, call, polls, dueInMs, closing } = order.attempt;
     const next = run.call
@@ -112,6 +131,10 @@ export function lineOf(run: OrderRun): string {
     parts.push(`refunds ${order.refunds.map((r) => `${r.refundNo} ${r.status}`).join(', ')}`);
   }
   if (order.refundStatus !== 'none') parts.push(`refunded: ${order.refundStatus}`);
+  if (order.fulfilment) {
+    const { status, name, stepNo, stepsTotal } = order.fulfilment;
+    parts.push(`fulfilment ${status}, step ${name} (${stepNo} of ${stepsTotal})`);
+  }
   if (order.notification) parts.push('telling the merchant');
   if (order.needsReview) parts.push('a person must decide');
   return parts.join('; ').slice(0, 300);

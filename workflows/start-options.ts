@@ -28,6 +28,7 @@ export interface OrderStartOptions {
   workflowIdReusePolicy: WorkflowIdReusePolicy;
   typedSearchAttributes: TypedSearchAttributes;
   staticSummary: string;
+  memo: { amountMinor: number; currency: string };
 }
 
 /** Options of a start, an update-with-start or a signal-with-start of the order's run. */
@@ -44,6 +45,7 @@ export function orderStartOptions(order: OrderToStart, taskQueue: string): Order
       { key: PAYMENT_STATUS, value: order.status },
       { key: NEEDS_REVIEW, value: order.status === 'review' },
     ]),
+    memo: { amountMinor: order.amountMinor, currency: order.currency },
     staticSummary: `order ${order.orderId}: ${order.amountMinor} ${order.currency}`,
   };
 }

@@ -1,9 +1,19 @@
 import type { ApiRoute } from '../route';
 import { cancelOrder } from './cancel';
+import { listEvents } from './events';
+import { actOnOrder, confirmRoute, listActsRoute, readActRoute } from './ops-acts';
+import { actOnCase, listCasesRoute, readCaseRoute } from './ops-cases';
+import {
+  listNotificationsRoute,
+  readNotificationRoute,
+  resendNotificationRoute,
+} from './ops-notifications';
 import { createOrder, listOrdersRoute, readOrderRoute } from './orders';
+import { readOpsOrder, searchRoute, stuckRoute } from './ops-orders';
 import { payOrder } from './payments';
 import { listReconciliations, readReconciliation, startReconciliation } from './reconciliations';
 import { readRefund, requestRefund } from './refunds';
+import { opsTimelineRoute, timelineRoute } from './timeline';
 
 /**
  * Every route under /v1 and /ops. A test is generated from this table: each write is sent twice, and twenty
@@ -21,5 +31,21 @@ export function createRouteTable({ expiresInMinS }: { expiresInMinS: number }): 
     startReconciliation,
     listReconciliations,
     readReconciliation,
+    listEvents,
+    timelineRoute,
+    listCasesRoute,
+    readCaseRoute,
+    actOnCase,
+    readOpsOrder,
+    opsTimelineRoute,
+    actOnOrder,
+    listActsRoute,
+    readActRoute,
+    confirmRoute,
+    searchRoute,
+    stuckRoute,
+    listNotificationsRoute,
+    readNotificationRoute,
+    resendNotificationRoute,
   ];
 }

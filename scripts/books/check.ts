@@ -5,8 +5,10 @@ import { checkBills } from './bills';
 import { foldBooks } from './channel-books';
 import type { ReceivedEvent } from './effects';
 import { checkEffects } from './effects';
+import type { MerchantEffect } from '../merchant-steps';
 import type { Findings } from './findings';
 import { together } from './findings';
+import { checkFulfilment } from './fulfilment';
 import type { JournalLine } from './journal';
 import type { MoneyPicture } from './money';
 import {
@@ -30,6 +32,8 @@ export interface BooksCheck {
   journal?: readonly JournalLine[];
   /** Deliveries that the merchant answered with 2xx. */
   received?: readonly ReceivedEvent[];
+  /** What the merchant did and took back for its orders, where it keeps a log. */
+  effects?: readonly MerchantEffect[];
   /** How far past its due time an order without a run may be: the sweep's bound and its period. */
   pickUpMs?: number;
   /** News of the channel younger than this may still be on its way. */
@@ -66,6 +70,7 @@ export async function checkBooks(input: BooksCheck): Promise<Findings> {
     checkRuns(snapshot, runs, input.pickUpMs ?? PICK_UP_MS),
     checkEffects(snapshot, input.received ?? []),
     await checkBills(input.pool, records),
+    checkFulfilment(snapshot, input.effects),
     checkNoServerErrors(journal),
   ]);
 }

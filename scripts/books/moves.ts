@@ -4,7 +4,8 @@ import { inspect, together } from './findings';
 import type { EventRow, Snapshot } from './snapshot';
 import { orderKey } from './snapshot';
 
-type Subject = 'order' | 'pay_record' | 'capture' | 'refund' | 'case';
+type Subject =
+  'order' | 'pay_record' | 'capture' | 'refund' | 'case' | 'fulfilment' | 'fulfilment_step';
 
 interface StoredState {
   subject: Subject;
@@ -17,7 +18,7 @@ interface StoredState {
 
 /**
  * I5: no stored state moved outside the table of moves. The history of every order, pay record,
- * capture, refund and case is replayed: each move starts where the last one ended, is in the table,
+ * capture, refund, case and fulfilment is replayed: each move starts where the last one ended, is in the table,
  * and the last one ends in the state that the row has now. The schema's copy of the table is the
  * code's.
  */
@@ -63,8 +64,9 @@ function* replay({ subject, status, initial, events }: StoredState): Iterable<st
 
 function* storedStates(snapshot: Snapshot): Iterable<StoredState> {
   const histories = new Map<string, EventRow[]>();
-  for (const event of snapshot.events) {
-    if (!isMove(event)) continue;
+  for (const told of snapshot.events) {
+    if (!isMove(told)) continue;
+    const event = ofFulfilment(told) ?? told;
     const key = historyKey(event, event.subject, event.subjectId);
     histories.set(key, [...(histories.get(key) ?? []), event]);
   }
@@ -80,7 +82,12 @@ function* storedStates(snapshot: Snapshot): Iterable<StoredState> {
     initial,
     events: histories.get(historyKey(row, subject, String(id))) ?? [],
   });
-  for (const order of snapshot.orders) yield state(order, 'order', order.orderId, 'created');
+  for (const order of snapshot.orders) {
+    yield state(order, 'order', order.orderId, 'created');
+    const { fulfilmentStatus: status, ...ref } = order;
+    yield state({ ...ref, status }, 'fulfilment', order.orderId, 'none');
+  }
+  for (const step of snapshot.steps) yield state(step, 'fulfilment_step', step.stepNo, 'waiting');
   for (const row of snapshot.records) yield state(row, 'pay_record', row.payRecordId, 'created');
   for (const row of snapshot.captures) yield state(row, 'capture', row.captureId, 'captured');
   for (const row of snapshot.refunds) {
@@ -103,6 +110,14 @@ function* storedStates(snapshot: Snapshot): Iterable<StoredState> {
 function isMove({ subject, from, to, cause }: EventRow): boolean {
   if (cause === 'unknown_state' || to === 'corrected') return false;
   return !(subject === 'order' && from?.startsWith('refund:'));
+}
+
+/** The fulfilment of an order moves beside its status; its events are told of the order. */
+function ofFulfilment(event: EventRow): EventRow | undefined {
+  const of = /^fulfilment:/;
+  if (event.subject !== 'order' || event.from === null || !of.test(event.from)) return undefined;
+  const [from, to] = [event.from.replace(of, ''), event.to.replace(of, '')];
+  return { ...event, subject: 'fulfilment', from, to };
 }
 
 function historyKey(

@@ -1,6 +1,12 @@
 import type { Pool, Queryable } from '../../db/transaction';
 import { withTransaction } from '../../db/transaction';
-import type { CaptureStatus, OrderStatus, PayRecordStatus, RefundState } from '../../domain/states';
+import type {
+  CaptureStatus,
+  FulfilmentStepStatus,
+  OrderStatus,
+  PayRecordStatus,
+  RefundState,
+} from '../../domain/states';
 
 interface OfOrder {
   merchantId: string;
@@ -11,6 +17,7 @@ export interface OrderRow extends OfOrder {
   currency: string;
   status: OrderStatus;
   fulfilmentStatus: string;
+  fulfilmentFailure: string | null;
   closeRequestedAt: string | null;
 }
 export interface RecordRow extends OfOrder {
@@ -60,6 +67,12 @@ export interface EventRow extends OfOrder {
   to: string;
   cause: string;
 }
+export interface StepRow extends OfOrder {
+  stepNo: number;
+  name: string;
+  status: FulfilmentStepStatus;
+  canBeUndone: boolean;
+}
 export interface NotificationRow extends OfOrder {
   eventType: string;
   subjectNo: string;
@@ -80,6 +93,7 @@ export interface Snapshot {
   cases: CaseRow[];
   events: EventRow[];
   notifications: NotificationRow[];
+  steps: StepRow[];
   work: WorkRow[];
   /** Our numbers that callbacks name which nobody has applied yet. */
   waitingNumbers: Set<string>;
@@ -106,6 +120,7 @@ export function readSnapshot(pool: Pool, merchantIds: string[] | null): Promise<
       orders: await of<OrderRow>(
         `select merchant_id as "merchantId", order_id as "orderId", amount_minor as "amountMinor",
            currency, status, fulfilment_status as "fulfilmentStatus",
+           fulfilment_failure as "fulfilmentFailure",
            close_requested_at as "closeRequestedAt"
          from orders where $1::text[] is null or merchant_id = any($1::text[])`,
       ),
@@ -148,6 +163,12 @@ export function readSnapshot(pool: Pool, merchantIds: string[] | null): Promise<
         `select merchant_id as "merchantId", order_id as "orderId",
            event_type as "eventType", subject_no as "subjectNo"
          from notifications where $1::text[] is null or merchant_id = any($1::text[])`,
+      ),
+      steps: await of<StepRow>(
+        `select merchant_id as "merchantId", order_id as "orderId", step_no as "stepNo", name,
+           status, undo_url is not null as "canBeUndone"
+         from fulfilment_steps where $1::text[] is null or merchant_id = any($1::text[])
+         order by step_no`,
       ),
       work: await of<WorkRow>(
         `select merchant_id as "merchantId", order_id as "orderId",

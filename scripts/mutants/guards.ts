@@ -10,6 +10,7 @@ export interface Guard {
 }
 
 const MIGRATION = 'db/migrations/0001_payment-saga.sql';
+const ACTS_MIGRATION = 'db/migrations/0006_operator-acts.sql';
 
 export const GUARDS: readonly Guard[] = [
   {
@@ -186,5 +187,60 @@ export const GUARDS: readonly Guard[] = [
     find: '`select fingerprint = $5::bytea as same, status, resource,',
     replace: '`select $5::bytea is not null as same, status, resource,',
     test: { file: 'test/api/idempotency.test.ts', title: 'B65: the same key with other content' },
+  },
+  {
+    name: 'a decision is about the case as it is (rule)',
+    file: 'domain/operator-acts.ts',
+    find: 'act.caseId === openCase.caseId && act.caseVersion === openCase.version;',
+    replace: 'act.caseId === openCase.caseId;',
+    test: { file: 'test/domain/operator-acts.test.ts', title: 'an older version' },
+  },
+  {
+    name: 'a case that holds money is closed by two persons (rule)',
+    file: 'domain/operator-acts.ts',
+    find: "    if (!context.confirmed) return refuse('second_person_needed');\n",
+    replace: '',
+    test: { file: 'test/domain/operator-acts.test.ts', title: 'nor by the evidence of one person' },
+  },
+  {
+    name: 'accepting gives all other captures back',
+    file: 'domain/operator-acts.ts',
+    find: '...others.flatMap((other): ActChange[] => [',
+    replace: '...others.slice(1).flatMap((other): ActChange[] => [',
+    test: { file: 'test/domain/operator-acts.test.ts', title: 'accepts one of two captures' },
+  },
+  {
+    name: 'an act is performed once',
+    file: 'db/operator-acts.ts',
+    find: "  if (act.status !== 'accepted') return nothingFollows(outcomeOf(act));\n",
+    replace: '',
+    test: { file: 'test/db/operator-acts.test.ts', title: 'ten times at once has one effect' },
+  },
+  {
+    name: 'what was asked of an act never changes (trigger)',
+    file: ACTS_MIGRATION,
+    find: 'create trigger operator_acts_append_only before update on operator_acts',
+    replace: 'create trigger operator_acts_append_only before update of act_id on operator_acts',
+    test: { file: 'test/db/operator-acts.test.ts', title: 'never changes what was asked' },
+  },
+  {
+    name: 'nobody is the second person of an act of their own (check)',
+    file: ACTS_MIGRATION,
+    find: '  constraint operator_acts_two_persons check (second_key is null or second_key <> actor_key),\n',
+    replace: '',
+    test: {
+      file: 'test/db/operator-acts.test.ts',
+      title: 'cannot be moved on by hand without a second person',
+    },
+  },
+  {
+    name: 'an accepted act is work (view)',
+    file: ACTS_MIGRATION,
+    find:
+      '  union all\n' +
+      "  select merchant_id, order_id, 'operator_act', coalesce(confirmed_at, created_at)\n" +
+      "    from operator_acts where status = 'accepted' and order_id is not null;",
+    replace: ';',
+    test: { file: 'test/db/operator-acts.test.ts', title: 'is work of its order while' },
   },
 ];

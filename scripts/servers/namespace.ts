@@ -4,10 +4,12 @@ import { Client, isGrpcServiceError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import {
   CHANNEL,
+  FULFILMENT_STATUS,
   MERCHANT_ID,
   NEEDS_REVIEW,
   ORDER_ID,
   PAYMENT_STATUS,
+  SEARCH_ATTRIBUTE_KEYS,
 } from '../../workflows/search-attributes';
 import { GiveUp, waitFor } from './wait';
 
@@ -21,9 +23,10 @@ const SERVER_TYPES = {
 } as const;
 
 /** What an operator can search runs by in Temporal Web: name and the server's type of each. */
-export const SEARCH_ATTRIBUTES = [ORDER_ID, MERCHANT_ID, PAYMENT_STATUS, CHANNEL, NEEDS_REVIEW].map(
-  ({ name, type }) => ({ name, type: SERVER_TYPES[type] }),
-);
+export const SEARCH_ATTRIBUTES = SEARCH_ATTRIBUTE_KEYS.map(({ name, type }) => ({
+  name,
+  type: SERVER_TYPES[type],
+}));
 
 /** gRPC status codes. */
 const NOT_FOUND = 5;
@@ -124,6 +127,7 @@ async function canStartWithAttributes(connection: Connection, namespace: string)
       { key: MERCHANT_ID, value: 'check' },
       { key: PAYMENT_STATUS, value: 'check' },
       { key: CHANNEL, value: 'check' },
+      { key: FULFILMENT_STATUS, value: 'check' },
       { key: NEEDS_REVIEW, value: false },
     ]),
   });

@@ -12,6 +12,8 @@ export interface RunningStack {
   /** Requests and answers of the tour, and what the example merchant was told. */
   journalFile: string;
   eventsFile: string;
+  /** What it did for its orders, and took back. */
+  effectsFile: string;
 }
 
 export const RUNNING_STACK_FILE = 'running-stack.json';

@@ -134,10 +134,12 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     ends.push(() => mockChannel.stop());
     log(`mock channel ready`);
     const eventsFile = join(dataFolder, 'merchant-events.jsonl');
+    const effectsFile = join(dataFolder, 'merchant-effects.jsonl');
     const merchant = await startExampleMerchant({
       secret: demo.notifySecret,
       port: await freePort(PREFERRED_PORTS.merchant),
       eventsFile,
+      effectsFile,
     });
     ends.push(() => merchant.close());
     await seedDemo(database.databaseUrl, demo, {
@@ -170,6 +172,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       controlUrl: mockChannel.controlUrl,
       journalFile,
       eventsFile,
+      effectsFile,
     });
     const stack: Stack = {
       databaseUrl: database.databaseUrl,

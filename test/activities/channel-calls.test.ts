@@ -52,6 +52,8 @@ describe('calls to a channel', () => {
       numberSecret,
       notifications: undefined as never,
       reconciliation: undefined as never,
+      fulfilment: undefined as never,
+      postToMerchant: undefined as never,
     });
     return {
       submitPayment: (input: OrderRef & { payRecordId: number }) =>

@@ -50,6 +50,8 @@ function begin(answer: (request: TradeBillRequest) => Promise<TradeBillAnswer> |
     taskQueue: 'unused',
     numberSecret: 'unused',
     notifications: undefined as never,
+    fulfilment: undefined as never,
+    postToMerchant: undefined as never,
     reconciliation: { pool, heartbeatMs: 30_000, stallMs: STALL_MS },
   });
   const environment = new MockActivityEnvironment();

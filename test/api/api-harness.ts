@@ -61,6 +61,7 @@ export async function startApiHarness(
     /** Default: an address where nothing answers. */
     gatewayUrls?: Partial<Record<'mock-a' | 'mock-b', string>>;
     policy?: Partial<ChannelPolicy>;
+    temporalUiUrl?: string;
     temporalAddress?: string;
     taskQueue?: string;
     /** Apps that share the work, as processes behind a load balancer would. */
@@ -123,6 +124,7 @@ export async function startApiHarness(
       channels,
       log,
       limits: { ...DEFAULT_LIMITS, ...said.limits },
+      temporalUiUrl: said.temporalUiUrl,
     }),
   );
   const api = apps[0]!;
@@ -203,6 +205,7 @@ export async function countRows(pool: Pool): Promise<Record<string, number>> {
        'order_events', (select count(*) from order_events),
        'cases', (select count(*) from cases),
        'notifications', (select count(*) from notifications),
+       'operator_acts', (select count(*) from operator_acts),
        'idempotency_keys', (select count(*) from idempotency_keys)) as counts`,
   );
   return rows[0]!.counts;

@@ -9,12 +9,14 @@ import { aNewOrder, countRows, startApiHarness } from './api-harness';
  */
 let api: ApiHarness;
 let orderId: string;
+let operatorKey: string;
 let writes: ApiRoute[];
 beforeAll(async () => {
   api = await startApiHarness();
   const body = aNewOrder();
   await api.ask('POST', '/v1/orders', { body });
   orderId = body.order_id;
+  operatorKey = await api.keyWith(['operator']);
   writes = api.api.routes.filter(({ method }) => method === 'post');
 });
 afterAll(() => api.close());
@@ -29,7 +31,8 @@ async function runsOf(harness: ApiHarness): Promise<number> {
 /** Sends it and checks what holds for every refusal. */
 async function refused(method: string, path: string, asking: Asking, statuses: number[]) {
   const before = await countRows(api.pool);
-  const answer = await api.ask(method, path, asking);
+  const key = path.startsWith('/ops') ? { key: operatorKey } : {};
+  const answer = await api.ask(method, path, { ...key, ...asking });
   expect(statuses).toContain(answer.status);
   expect(answer.headers.get('content-type')).toBe('application/problem+json');
   expect(answer.body).toMatchObject({ status: answer.status, code: expect.any(String) });
@@ -39,7 +42,12 @@ async function refused(method: string, path: string, asking: Asking, statuses: n
 }
 
 function pathOf(route: ApiRoute): string {
-  return route.path.replace('{order_id}', orderId).replace('{refund_no}', 'r-1');
+  return route.path
+    .replace('{order_id}', orderId)
+    .replace('{refund_no}', 'r-1')
+    .replace('{merchant_id}', api.merchantId)
+    .replace('{act_no}', 'act-1')
+    .replace(/\{(case_id|notification_id)\}/, '1');
 }
 
 /** A body each write would accept. */
@@ -53,6 +61,20 @@ function goodBody(route: ApiRoute): Record<string, unknown> {
       return {};
     case '/v1/orders/{order_id}/refunds':
       return { refund_no: 'r-1', amount: 1 };
+    case '/ops/orders/{merchant_id}/{order_id}/acts':
+      return {
+        ...{ act_no: 'act-1', kind: 'refund_money', capture_id: '1', amount: 1 },
+        ...{ name: 'Lin', reason: 'a test' },
+      };
+    case '/ops/cases/{case_id}/acts':
+      return {
+        ...{ act_no: 'act-1', kind: 'close_case', case_version: 1 },
+        ...{ name: 'Lin', reason: 'a test' },
+      };
+    case '/ops/acts/{act_no}/confirm':
+      return { name: 'Mo', reason: 'a test' };
+    case '/ops/notifications/{notification_id}/resend':
+      return { reason: 'a test' };
     default:
       throw new Error(`say what ${route.path} accepts`);
   }

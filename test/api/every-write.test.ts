@@ -5,7 +5,10 @@ import { zoneAtHour } from '../support/reconciliations';
 import type { Answer, Asking } from './api-harness';
 import { ACCOUNTS, aNewOrder } from './api-harness';
 import type { Saga } from './saga-harness';
-import { startSaga } from './saga-harness';
+import { NOTIFY_SECRET, startSaga } from './saga-harness';
+import { insertNotification } from '../../db/notifications';
+import { startMerchantServer } from '../support/merchant-server';
+import type { MerchantServer } from '../support/merchant-server';
 
 /**
  * "Called twice, called in parallel: still right?" asked of every write there is. The list of writes
@@ -18,11 +21,18 @@ interface Prepared {
 }
 
 let saga: Saga;
+let merchant: MerchantServer;
+let operatorKey: string;
 let clicks = 0;
 beforeAll(async () => {
   saga = await startSaga();
+  merchant = await startMerchantServer(NOTIFY_SECRET);
+  operatorKey = await saga.keyWith(['operator']);
 }, 120_000);
-afterAll(() => saga.close());
+afterAll(async () => {
+  await saga?.close();
+  await merchant?.close();
+});
 
 const plans: Record<string, () => Promise<Prepared>> = {
   'POST /v1/orders': async () => {
@@ -112,6 +122,106 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
     };
   },
+  'POST /ops/orders/:merchant_id/:order_id/acts': async () => {
+    const { orderId, body } = await anOrderUnderReview();
+    return {
+      send: (headers) =>
+        operatorPost(`/ops/orders/${saga.merchantId}/${orderId}/acts`, body, headers),
+      effects: async () => {
+        await until(async () => (await saga.booksOf(orderId)).refunded > 0);
+        return {
+          acts: await count('operator_acts', orderId),
+          refunds: await count('refunds', orderId),
+          executed: (await saga.booksOf(orderId)).refunded / 1_000,
+        };
+      },
+    };
+  },
+  'POST /ops/acts/:act_no/confirm': async () => {
+    const { orderId, body, held } = await anOrderUnderReview();
+    const closing = {
+      ...{ act_no: body.act_no, name: 'Lin', reason: 'a test', kind: 'close_case' },
+      ...{ case_id: body.case_id, case_version: body.case_version, evidence: 'a bank slip' },
+    };
+    const first = await saga.keyWith(['operator']);
+    await saga.ask('POST', `/ops/orders/${saga.merchantId}/${orderId}/acts`, {
+      key: first,
+      body: closing,
+    });
+    return {
+      send: (headers) =>
+        operatorPost(`/ops/acts/${body.act_no}/confirm`, { name: 'Mo', reason: 'seen' }, headers),
+      effects: async () => {
+        await until(async () => (await statusOf(orderId)) === 'closed');
+        return {
+          closings: await count(
+            'order_events',
+            orderId,
+            `cause = 'close_case' and subject = 'case'`,
+          ),
+          captures: held.length,
+          acts: await count('operator_acts', orderId, `status = 'done'`),
+        };
+      },
+    };
+  },
+  'POST /ops/cases/:case_id/acts': async () => {
+    const { rows } = await saga.pool.query<{ case_id: number }>(
+      `insert into cases (channel, subject_no, kind, summary)
+       values ('mock-a', $1, 'unknown_number', 'a number of nobody') returning case_id`,
+      [`N${++clicks}`],
+    );
+    const caseId = rows[0]!.case_id;
+    const body = {
+      ...{ act_no: `orphan-${caseId}`, kind: 'close_case', case_version: 1 },
+      ...{ name: 'Lin', reason: 'another system' },
+    };
+    return {
+      send: (headers) => operatorPost(`/ops/cases/${caseId}/acts`, body, headers),
+      effects: async () => {
+        const found = await saga.pool.query<{ version: number; acts: number }>(
+          `select k.version, (select count(*)::int from operator_acts a where a.case_id = k.case_id)
+             as acts from cases k where case_id = $1 and status = 'closed'`,
+          [caseId],
+        );
+        return { closed: found.rows.length, acts: found.rows[0]?.acts ?? 0 };
+      },
+    };
+  },
+  'POST /ops/notifications/:notification_id/resend': async () => {
+    const orderId = await saga.anOrder();
+    const ref = { merchantId: saga.merchantId, orderId };
+    // Written while the merchant has no address, so it is kept.
+    await saga.pool.query(`update merchants set notify_url = null where merchant_id = $1`, [
+      saga.merchantId,
+    ]);
+    await insertNotification(saga.pool, ref, 'order.closed', '');
+    await saga.pool.query(
+      `update merchants set notify_url = $2, notify_secret_ref = 'env:NOTIFY_SECRET'
+       where merchant_id = $1`,
+      [saga.merchantId, merchant.url],
+    );
+    const { rows } = await saga.pool.query<{ id: number }>(
+      `select notification_id as id from notifications where order_id = $1`,
+      [orderId],
+    );
+    return {
+      send: (headers) =>
+        saga.ask('POST', `/ops/notifications/${rows[0]!.id}/resend`, {
+          key: operatorKey,
+          body: { reason: 'their server is back' },
+          ...(headers ? { headers } : {}),
+        }),
+      effects: async () => {
+        await until(async () => (await count('notifications', orderId, `status = 'sent'`)) > 0);
+        const resends = await saga.pool.query(
+          `select 1 from notification_resends where notification_id = $1`,
+          [rows[0]!.id],
+        );
+        return { told: merchant.effects(orderId).length, resends: resends.rows.length };
+      },
+    };
+  },
   'POST /callbacks/:channel': async () => {
     const orderId = await saga.anOrder();
     const paying = await saga.post(`/v1/orders/${orderId}/payments`, {
@@ -192,6 +302,40 @@ test('every write the app knows has a plan here, and every plan a write', () => 
   // The rest of the app's writes is the inbox.
   expect(table).toHaveLength(Object.keys(plans).length - 1);
 });
+
+function operatorPost(path: string, body: object, headers?: Record<string, string>) {
+  return saga.ask('POST', path, { key: operatorKey, body, ...(headers ? { headers } : {}) });
+}
+
+/** An order for which another amount came, and an act that gives 10.00 of it back. */
+async function anOrderUnderReview() {
+  const orderId = await saga.anOrder();
+  const paying = await saga.post(`/v1/orders/${orderId}/payments`, {
+    channel: 'mock-a',
+    request_no: 'k-1',
+  });
+  await saga.control.capture({
+    outTradeNo: paying.body.out_trade_no,
+    dialect: 'mock-a',
+    amountMinor: 9_000,
+  });
+  await until(async () => (await statusOf(orderId)) === 'review');
+  const order = await saga.ask('GET', `/ops/orders/${saga.merchantId}/${orderId}`, {
+    key: operatorKey,
+  });
+  const [open] = order.body.cases;
+  const body = {
+    act_no: `act-${orderId}`,
+    kind: 'refund_money',
+    case_id: open.case_id,
+    case_version: open.version,
+    capture_id: order.body.captures[0].capture_id,
+    amount: 1_000,
+    name: 'Lin',
+    reason: 'a test',
+  };
+  return { orderId, body, held: order.body.captures as object[] };
+}
 
 describe.each(Object.keys(plans))('%s', (name) => {
   const kinds: [string, () => Record<string, string> | undefined][] = [

@@ -19,6 +19,9 @@ const QUICK: Partial<ChannelPolicy> = {
   refundSpacingMs: 0,
 };
 
+/** Signs what the merchant is told; at `env:NOTIFY_SECRET`. */
+export const NOTIFY_SECRET = `whsec_${Buffer.from('of the harness of the API').toString('base64')}`;
+
 export interface Saga extends ApiHarness {
   control: MockChannelControl;
   worker: RunningWorker;
@@ -54,6 +57,8 @@ export async function startSaga(
     ...CHANNEL_ENV,
     DATABASE_URL: api.databaseUrl,
     NUMBER_SECRET: 'a secret of at least sixteen',
+    NOTIFY_SECRET,
+    NOTIFY_PRIVATE_ALLOWED: '127.0.0.1',
     TEMPORAL_ADDRESS: servers.temporalAddress,
     TEMPORAL_NAMESPACE: servers.temporalNamespace,
     TEMPORAL_TASK_QUEUE: taskQueue,

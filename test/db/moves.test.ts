@@ -141,6 +141,22 @@ describe('which moves may be made, hand-typed ones too', () => {
           business_date: '2026-05-01',
           kind: 'amount',
           subject: 'T1',
+        }),
+    },
+    operator_act: {
+      table: 'operator_acts',
+      id: 'act_id',
+      make: async (status) =>
+        insertRow(client, 'operator_acts', {
+          act_no: 'a-1',
+          kind: 'note',
+          merchant_id: 'shop',
+          order_id: (await insertOrder(client))['order_id'],
+          reason: 'r',
+          actor_key: 'k',
+          actor_name: 'n',
+          fingerprint: Buffer.from('f'),
+          needs_second: false,
           status,
         }),
     },

@@ -27,9 +27,11 @@ describe('what waits is found without reading what is over', () => {
       'select merchant_id, order_id from orders_with_work where next_due_at < now()',
     );
     expect(plan.filter((line) => line.includes('Seq Scan'))).toEqual([]);
-    const byDueTime = plan.filter((line) => /^Index Cond: .*(next_due_at|learnt_at)/.test(line));
-    // One per reason: open, live attempt, refund, surplus, fulfilment, callback, notification.
-    expect(byDueTime).toHaveLength(7);
+    const byDueTime = plan.filter((line) =>
+      /^Index Cond: .*(next_due_at|learnt_at|confirmed_at)/i.test(line),
+    );
+    // One per reason: open, live attempt, refund, surplus, fulfilment, callback, notification, act.
+    expect(byDueTime).toHaveLength(8);
   });
 
   it.each([

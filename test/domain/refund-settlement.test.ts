@@ -159,7 +159,12 @@ describe('a refund refused', () => {
         kind: 'refund_failed',
         summary: 'refund r-1: an automatic refund was refused: NO',
       });
-      expect(changes.map((c) => c.change)).not.toContain('notify');
+      // Surplus money is no affair of the merchant's order before it has gone back.
+      expect(changes.filter((c) => c.change === 'notify')).toEqual(
+        origin === 'surplus'
+          ? []
+          : [{ change: 'notify', event: 'refund.failed', subjectNo: 'r-1' }],
+      );
     },
   );
 
@@ -309,6 +314,7 @@ describe('a refund we never made', () => {
           kind: 'refund_external',
           summary: 'ch-a paid back 700 (minor units) under THEIRS, which we never asked for',
         },
+        { change: 'notify', event: 'refund.succeeded', subjectNo: 'external:THEIRS' },
       ],
       next: 'none',
     });

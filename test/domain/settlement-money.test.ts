@@ -267,7 +267,7 @@ describe('the same trade number with two amounts', () => {
       expect(settlement.changes.slice(1)).toEqual([
         { change: 'correct_capture', captureId: 1, amountMinor: 1, currency: 'CNY' },
         { change: 'move_order', from: 'paid', to: 'review', reason: 'amount_mismatch' },
-        { change: 'notify', event: 'order.review', subjectNo: 'amount_mismatch' },
+        { change: 'notify', event: 'order.review', subjectNo: 'amount_mismatch:T1:1' },
       ]);
     },
   );
@@ -302,9 +302,21 @@ describe('money the channel takes back', () => {
           summary: 'reversed by channel ch-a: 10000 CNY (minor units) of trade T1',
         },
         { change: 'notify', event: 'payment.reversed', subjectNo: 'T1:10000' },
+        { change: 'notify', event: 'order.review', subjectNo: 'reversed:T1:10000' },
       ],
       next: 'query',
     });
+  });
+
+  it('reversed: an order in review already is told as reversed only', () => {
+    const state = aPaidState();
+    const { changes } = outcome(
+      { ...state, order: { ...state.order, status: 'review' } },
+      { state: 'reversed' },
+    );
+    expect(changes.filter((c) => c.change === 'notify')).toEqual([
+      { change: 'notify', event: 'payment.reversed', subjectNo: 'T1:10000' },
+    ]);
   });
 
   it('reversed: a part leaves the capture captured, with the sum', () => {

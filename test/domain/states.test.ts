@@ -36,7 +36,6 @@ const ALLOWED: Record<keyof typeof MOVES, Record<string, string>> = {
     applied: 'stored',
     no_effect: 'stored',
   },
-  notification: { pending: 'sent dead', sent: '', dead: 'pending' },
   trade_bill: { loaded: 'superseded', superseded: '', rejected: '' },
   reconciliation_run: {
     running: 'waiting_bill done rejected no_bill',
@@ -51,6 +50,25 @@ const ALLOWED: Record<keyof typeof MOVES, Record<string, string>> = {
     suspense: 'open case resolved',
     case: 'resolved',
     resolved: 'open waiting suspense',
+  },
+  notification: { pending: 'sent dead', sent: '', dead: 'pending', kept: 'pending' },
+  operator_act: { waiting_second: 'accepted', accepted: 'done refused', done: '', refused: '' },
+  fulfilment: {
+    none: 'running',
+    running: 'done compensating',
+    done: '',
+    compensating: 'failed',
+    failed: '',
+  },
+  fulfilment_step: {
+    waiting: 'running skipped',
+    running: 'done refused undoing undone',
+    done: 'undoing undone',
+    refused: 'undoing undone',
+    undoing: 'undone undo_failed',
+    undone: '',
+    undo_failed: '',
+    skipped: '',
   },
 };
 

@@ -206,6 +206,8 @@ describe('messages as a person could type them in Temporal Web', () => {
       ['pay', [{ requestNo: 'x'.repeat(65) }]],
       ['cancel', [{ requestedBy: {} }]],
       ['requestRefund', [{ refundNo: '../etc' }]],
+      ['operatorAction', [null]],
+      ['operatorAction', [{ actNo: 'a b' }]],
       ['nobodyKnowsThis', [1]],
     ];
     for (const [name, args] of bad) {

@@ -27,6 +27,7 @@ export function anOrder(said: Partial<Order> = {}): Order {
     statusReason: null,
     refundStatus: 'none',
     fulfilmentStatus: 'none',
+    fulfilmentFailure: null,
     expiresAt: at('12:30'),
     closeRequestedAt: null,
     closeReason: null,

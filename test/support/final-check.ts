@@ -49,6 +49,7 @@ export class FinalCheck {
       merchantIds: [saga.merchantId],
       journal: saga.journal,
       received: saga.merchant.received,
+      effects: saga.merchant.steps.effects,
     };
   }
 

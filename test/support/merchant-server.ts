@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { Webhook } from 'standardwebhooks';
+import { MerchantSteps } from '../../scripts/merchant-steps';
 
 export interface ReceivedEvent {
   id: string;
@@ -18,8 +19,13 @@ export interface MerchantServer {
   /** Every delivery with a good signature that it answered with 2xx, repeats included. */
   received: ReceivedEvent[];
   badSignatures: number;
+  /** Where the steps of its fulfilment are, below it. */
+  base: string;
+  steps: MerchantSteps;
   /** What it answers next; 200 unless told. */
   answer: (event: ReceivedEvent) => number;
+  /** Headers of what it answers. */
+  headers: Record<string, string>;
   /** Distinct events of an order by type: the effects a shop would make of them. */
   effects(orderId: string, type?: string): ReceivedEvent[];
   close(): Promise<void>;
@@ -31,7 +37,10 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
     url: '',
     received: [],
     badSignatures: 0,
+    base: '',
+    steps: new MerchantSteps(secret),
     answer: () => 200,
+    headers: {},
     effects(orderId, type) {
       const byId = new Map(
         merchant.received
@@ -48,6 +57,7 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
   };
   const server = createServer((request, response) => {
     void readBody(request).then((body) => {
+      if (merchant.steps.handle(request.url ?? '', request.headers, body, response)) return;
       let payload: { type: string; data: Record<string, unknown> };
       try {
         payload = webhook.verify(body, request.headers as Record<string, string>) as typeof payload;
@@ -67,13 +77,14 @@ export async function startMerchantServer(secret: string): Promise<MerchantServe
       };
       const status = merchant.answer(event);
       if (status >= 200 && status < 300) merchant.received.push(event);
-      response.writeHead(status).end();
+      response.writeHead(status, merchant.headers).end();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
-  merchant.url = `http://127.0.0.1:${address.port}/events`;
+  merchant.base = `http://127.0.0.1:${address.port}`;
+  merchant.url = `${merchant.base}/events`;
   return merchant;
 }
 

@@ -15,6 +15,7 @@ import type { SettingsChange } from '../../mock-channel/control-types';
 import { startMockChannel } from '../../mock-channel/server';
 import type { MockChannel } from '../../mock-channel/server';
 import { readConfig as readWorkerConfig } from '../../worker/config';
+import { MerchantSteps } from '../../scripts/merchant-steps';
 import type { JournalLine } from '../../scripts/books/journal';
 import { runWorker } from '../../worker/run';
 import type { RunningWorker } from '../../worker/run';
@@ -49,6 +50,8 @@ export interface SagaOptions {
   merchant?: Partial<NewMerchant>;
   /** Of the channels' business dates, here and there. */
   timeZone?: string;
+  /** Names of steps that the merchant fulfils a paid order with (saga.merchant.steps). */
+  steps?: readonly string[];
   env?: Record<string, string>;
   /** Another database than a copy of the run's own, with the schema in place; dropped at the end. */
   database?: TestDatabase;
@@ -139,6 +142,10 @@ export class Saga {
       NUMBER_SECRET: 'a-secret-for-numbers-in-tests',
       NOTIFY_PRIVATE_ALLOWED: '127.0.0.1',
       NOTIFY_LADDER_MS: '100,200,400,800,1600,3200',
+      FULFIL_LADDER_MS: '100,200,400,800',
+      FULFIL_TIMEOUT_MS: '1000',
+      FULFIL_CASE_AFTER_MS: '2000',
+      FULFIL_UNDO_TRIES_MAX: '4',
       ORDER_EXPIRES_IN_MIN_S: '1',
       CHANNELS_REFRESH_MS: '200',
       RELAY_EVERY_MS: '300',
@@ -165,6 +172,7 @@ export class Saga {
       name: 'Test shop',
       notifyUrl: this.merchant.url,
       notifySecretRef: 'env:NOTIFY_SECRET',
+      fulfilmentSteps: MerchantSteps.configured(this.merchant.base, options.steps ?? []),
       ...options.merchant,
     });
     await insertApiKey(this.pool, {

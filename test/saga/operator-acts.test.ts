@@ -1,0 +1,509 @@
+import { expectAlwaysTrue, figuresOf, money } from '../support/figures';
+import { Operators } from '../support/operators';
+import { SagaProcesses } from '../support/processes-saga';
+import { Saga } from '../support/saga';
+import { waitFor } from '../support/wait';
+
+let saga: Saga;
+let ops: Operators;
+beforeAll(async () => {
+  saga = await Saga.start({
+    // What is settled here is told by callbacks; what is refunded is asked about soon.
+    policy: { pollLadderMs: [30_000] },
+    env: { ACTS_ALONE_UP_TO: '20000,USD:5' },
+  });
+  ops = await Operators.of(saga);
+});
+afterAll(() => saga?.stop());
+
+/** An order of 100.00 for which another amount came: under review, its money held. */
+async function mismatch(received = 9_000, fields: Parameters<Saga['createOrder']>[0] = {}) {
+  const orderId = await saga.createOrder(fields);
+  await saga.pay(orderId);
+  const outTradeNo = await saga.outTradeNo(orderId);
+  await saga.mock.capture({ outTradeNo, amountMinor: received });
+  await saga.untilOrder(orderId, 'review');
+  const held = await ops.openCase(orderId);
+  return { orderId, outTradeNo, held, captureId: held.captures[0].capture_id as string };
+}
+
+const caseStatus = async (orderId: string) =>
+  (
+    await saga.rows<{ status: string }>(
+      `select status from cases where merchant_id = $1::text and order_id = $2::text`,
+      saga.merchantId,
+      orderId,
+    )
+  ).map(({ status }) => status);
+
+describe('an order under review', () => {
+  it('is paid by accepting what came, once, and the shop is told', async () => {
+    const { orderId, held, captureId } = await mismatch();
+    expect(held.captures).toMatchObject([{ amount: 9_000, rest: 9_000, held: 9_000 }]);
+    const body = {
+      act_no: ops.nextNo(),
+      kind: 'accept_money',
+      ...held.named,
+      capture_id: captureId,
+    };
+    expect(await ops.act(orderId, body)).toMatchObject({
+      status: 201,
+      body: { status: 'done', result: { order_status: 'paid', case_status: null } },
+    });
+    // The same act again, and again by another person: the same result, no second effect.
+    expect(await ops.act(orderId, body)).toMatchObject({ status: 200, body: { status: 'done' } });
+    expect(await ops.act(orderId, body, 'mo')).toMatchObject({
+      status: 200,
+      body: { by: { name: 'lin' } },
+    });
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'paid',
+      cap: money(1, 9_000),
+      ref: money(0, 0),
+      settling: 1,
+      evt: 1,
+      review: 0,
+    });
+    expect(await saga.moves(orderId)).toEqual(
+      expect.arrayContaining(['paying>review', 'review>paid']),
+    );
+    expect(await caseStatus(orderId)).toEqual(['closed']);
+    // Paid by an act is paid: the shop may refund it.
+    expect((await saga.refund(orderId, 'R1')).status).toBe(201);
+    await saga.untilRefund(orderId, 'R1', 'succeeded');
+    expect((await saga.order(orderId)).refund_status).toBe('full');
+  });
+
+  it('is closed by giving the money back, and only when it has arrived', async () => {
+    const { orderId, outTradeNo, held, captureId } = await mismatch();
+    await saga.mock.addFault({
+      match: { operation: 'refund', outTradeNo },
+      do: { refund: 'hold' },
+    });
+    const refunding = { kind: 'refund_money', ...held.named, capture_id: captureId };
+    const given = await ops.act(orderId, refunding);
+    expect(given).toMatchObject({ status: 201, body: { amount: 9_000, status: 'done' } });
+    const [refundNo] = given.body.result.refund_nos;
+    await saga.untilRefund(orderId, refundNo, 'processing');
+    // On its way is not given back: the case is open, and closes by nobody's word alone.
+    expect(await caseStatus(orderId)).toEqual(['open']);
+    const again = await ops.openCase(orderId);
+    expect(again.captures).toMatchObject([{ rest: 0, reserved: 9_000, held: 9_000 }]);
+    expect(await ops.act(orderId, { kind: 'close_case', ...again.named })).toMatchObject({
+      status: 422,
+      body: { code: 'evidence_missing' },
+    });
+    const [row] = await saga.rows<{ out_refund_no: string }>(
+      `select out_refund_no from refunds where order_id = $1::text and merchant_id = $2::text`,
+      orderId,
+      saga.merchantId,
+    );
+    await saga.mock.finishRefund({ outRefundNo: row!.out_refund_no, result: 'succeed' });
+    await saga.untilOrder(orderId, 'closed');
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'closed',
+      cap: money(1, 9_000),
+      ref: money(1, 9_000),
+      settling: 0,
+      evt: 0,
+      review: 0,
+    });
+    expect((await saga.order(orderId)).status_reason).toBe('refunded');
+    expect(await caseStatus(orderId)).toEqual(['closed']);
+    expect(saga.merchant.effects(orderId, 'order.closed')).toHaveLength(1);
+    expect(saga.merchant.effects(orderId, 'payment.surplus_refunded')).toHaveLength(1);
+  });
+
+  it('settles exactly one of two captures and gives the other back', async () => {
+    const { orderId, outTradeNo, captureId } = await mismatch();
+    await saga.mock.capture({ outTradeNo, amountMinor: 10_000 });
+    const held = await waitFor('both captures in the case', async () => {
+      const now = await ops.openCase(orderId);
+      return now.captures.length === 2 && now;
+    });
+    const right = held.captures.find((c: { amount: number }) => c.amount === 10_000);
+    const accept = { kind: 'accept_money', ...held.named };
+    // What was read before the second capture came is too old to decide on.
+    expect(
+      await ops.act(orderId, {
+        ...accept,
+        case_version: held.version - 1,
+        capture_id: captureId,
+      }),
+    ).toMatchObject({ status: 409, body: { code: 'case_version_outdated' } });
+    expect(await ops.act(orderId, { ...accept, capture_id: right.capture_id })).toMatchObject({
+      status: 201,
+      body: { result: { order_status: 'paid' } },
+    });
+    await saga.untilRefund(
+      orderId,
+      `act:${saga.merchantId}-act-${lastNo()}:${captureId}`,
+      'succeeded',
+    );
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'paid',
+      cap: money(2, 19_000),
+      ref: money(1, 9_000),
+      settling: 1,
+      evt: 1,
+      review: 0,
+    });
+  });
+
+  it('whose money went another way is closed by two persons’ evidence', async () => {
+    const { orderId, held } = await mismatch();
+    const closing = {
+      act_no: ops.nextNo(),
+      kind: 'close_case',
+      ...held.named,
+      evidence: 'paid back by bank transfer 4711 on 12 May',
+    };
+    expect(await ops.act(orderId, closing)).toMatchObject({
+      status: 202,
+      body: { status: 'waiting_second', needs_second: true },
+    });
+    expect((await saga.order(orderId)).status).toBe('review');
+    // The first person's own key, also under another name, is no second person.
+    expect(await ops.confirm(closing.act_no, 'lin')).toMatchObject({
+      status: 409,
+      body: { code: 'second_person_needed' },
+    });
+    expect(await ops.confirm(closing.act_no)).toMatchObject({
+      status: 201,
+      body: { status: 'done', second: { name: 'mo' } },
+    });
+    expect(await ops.confirm(closing.act_no)).toMatchObject({ status: 200 });
+    expect(await ops.act(orderId, closing)).toMatchObject({ status: 200 });
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'closed',
+      cap: money(1, 9_000),
+      ref: money(0, 0),
+      evt: 0,
+      review: 0,
+    });
+  });
+});
+
+const lastNo = () => Number(/\d+$/.exec(ops.nextNo())![0]) - 1;
+
+describe('money above what one may decide', () => {
+  it('waits for a second person, and is refused when the case has moved on', async () => {
+    const { orderId, outTradeNo, held, captureId } = await mismatch(20_001, { amount: 30_000 });
+    const accept = { kind: 'accept_money', ...held.named, capture_id: captureId };
+    const first = await ops.act(orderId, accept);
+    expect(first).toMatchObject({ status: 202, body: { status: 'waiting_second' } });
+    // Meanwhile other money comes: the decision was made on an older picture.
+    await saga.mock.capture({ outTradeNo, amountMinor: 5 });
+    await waitFor('the second capture', async () => (await saga.captures(orderId)).length === 2);
+    expect(await ops.confirm(first.body.act_no)).toMatchObject({
+      status: 409,
+      body: { code: 'case_version_outdated', act: { status: 'refused' } },
+    });
+    expect((await saga.order(orderId)).status).toBe('review');
+    const now = await ops.openCase(orderId);
+    const second = await ops.act(orderId, { ...accept, ...now.named });
+    expect(second.status).toBe(202);
+    expect(await ops.confirm(second.body.act_no)).toMatchObject({ status: 201 });
+    await saga.untilSettled(orderId);
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'paid',
+      cap: money(2, 20_006),
+      ref: money(1, 5),
+      settling: 1,
+      evt: 1,
+    });
+  });
+});
+
+describe('surplus money', () => {
+  it('whose automatic refund was refused goes back by hand; the order stays paid', async () => {
+    const { orderId, outTradeNo } = await saga.paidOrder();
+    await saga.mock.addFault({
+      match: { operation: 'refund', outTradeNo },
+      times: 1,
+      do: { refund: 'refuse' },
+    });
+    await saga.mock.capture({ outTradeNo });
+    const held = await ops.openCase(orderId);
+    expect(held.kind).toBe('refund_failed');
+    const surplus = held.captures.find((c: { held: number }) => c.held > 0);
+    expect(surplus).toMatchObject({ amount: 10_000, settles: false, rest: 10_000 });
+    // A paid order has its capture; the second cannot be accepted as well.
+    const named = { ...held.named, capture_id: surplus.capture_id };
+    expect(await ops.act(orderId, { kind: 'accept_money', ...named })).toMatchObject({
+      status: 409,
+      body: { code: 'order_not_in_review' },
+    });
+    expect(await ops.act(orderId, { kind: 'refund_money', ...named })).toMatchObject({
+      status: 201,
+    });
+    await waitFor('the case closes with the refund', async () =>
+      (await caseStatus(orderId)).every((status) => status === 'closed'),
+    );
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'paid',
+      cap: money(2, 20_000),
+      ref: money(1, 10_000),
+      settling: 1,
+      evt: 1,
+      review: 0,
+    });
+    expect(saga.merchant.effects(orderId, 'payment.surplus_refunded')).toHaveLength(1);
+  });
+
+  it('takes the place of a payment that was reversed, its held refund given up', async () => {
+    const { orderId, outTradeNo } = await saga.paidOrder();
+    await saga.untilSettled(orderId);
+    await saga.mock.waitUntilIdle();
+    await saga.stopWorkers();
+    try {
+      await saga.mock.capture({ outTradeNo });
+      await saga.mock.waitUntilIdle();
+      await saga.mock.reverse({ outTradeNo });
+      await saga.mock.waitUntilIdle();
+    } finally {
+      await saga.startWorker();
+    }
+    await saga.untilOrder(orderId, 'review');
+    const held = await waitFor('the promised refund is held', async () => {
+      const now = await ops.openCase(orderId);
+      return now.summary.includes('is held') && now;
+    });
+    const good = held.captures.find((c: { status: string }) => c.status === 'captured');
+    expect(
+      await ops.act(orderId, {
+        kind: 'accept_money',
+        ...held.named,
+        capture_id: good.capture_id,
+      }),
+    ).toMatchObject({ status: 201, body: { result: { order_status: 'paid' } } });
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'paid',
+      ref: money(0, 0),
+      settling: 1,
+      evt: 1,
+      review: 0,
+    });
+    const settled = (await saga.captures(orderId)).filter((c) => c.settles);
+    expect(settled).toMatchObject([{ status: 'captured', capture_id: Number(good.capture_id) }]);
+  });
+
+  it('of an abnormal refund is sent again under the same number', async () => {
+    const { orderId, outTradeNo } = await saga.paidOrder();
+    await saga.mock.addFault({
+      match: { operation: 'refund', outTradeNo },
+      times: 1,
+      do: { refund: 'abnormal' },
+    });
+    await saga.refund(orderId, 'R1', 4_000);
+    await saga.untilRefund(orderId, 'R1', 'abnormal');
+    const held = await ops.openCase(orderId);
+    expect(
+      await ops.act(orderId, { kind: 'resend_refund', ...held.named, refund_no: 'R1' }),
+    ).toMatchObject({ status: 201 });
+    await saga.untilRefund(orderId, 'R1', 'succeeded');
+    await waitFor('the case closes', async () => (await caseStatus(orderId))[0] === 'closed');
+    await expectAlwaysTrue(saga, orderId);
+    const books = await saga.books(orderId);
+    expect(books.refundNumbers).toHaveLength(1);
+    expect(books.refunds).toEqual(money(1, 4_000));
+    expect((await saga.order(orderId)).refund_status).toBe('partial');
+  });
+});
+
+describe('two operators at once', () => {
+  it('one accepts, one refunds: exactly one of them decides', async () => {
+    const { orderId, held, captureId } = await mismatch();
+    const named = { ...held.named, capture_id: captureId };
+    const [accepted, refunded] = await Promise.all([
+      ops.act(orderId, { kind: 'accept_money', ...named }),
+      ops.act(orderId, { kind: 'refund_money', ...named }, 'mo'),
+    ]);
+    expect([accepted.status, refunded.status].sort()).toEqual([201, 409]);
+    await waitFor('the case is closed', async () => (await caseStatus(orderId))[0] === 'closed');
+    await expectAlwaysTrue(saga, orderId);
+    const isAccepted = accepted.status === 201;
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: isAccepted ? 'paid' : 'closed',
+      cap: money(1, 9_000),
+      ref: isAccepted ? money(0, 0) : money(1, 9_000),
+      evt: isAccepted ? 1 : 0,
+    });
+  });
+
+  it('twenty acts of one number at once have one effect and one answer', async () => {
+    const { orderId, held, captureId } = await mismatch();
+    const body = {
+      act_no: ops.nextNo(),
+      kind: 'refund_money',
+      ...held.named,
+      capture_id: captureId,
+      amount: 1_000,
+    };
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => ops.act(orderId, body, i % 2 === 0 ? 'lin' : 'mo')),
+    );
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    for (const { status } of answers) expect([200, 201, 202]).toContain(status);
+    const [refundNo] = answers[0]!.body.result.refund_nos;
+    await saga.untilRefund(orderId, refundNo, 'succeeded');
+    expect((await saga.books(orderId)).refunds).toEqual(money(1, 1_000));
+    // A part went back: the rest is still to be decided.
+    expect(await caseStatus(orderId)).toEqual(['open']);
+    expect((await ops.openCase(orderId)).captures).toMatchObject([{ held: 8_000 }]);
+  });
+
+  it('twenty acts of twenty numbers at once never give back more than came', async () => {
+    const { orderId, held, captureId } = await mismatch();
+    const named = { ...held.named, capture_id: captureId, amount: 4_000 };
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => ops.act(orderId, { kind: 'refund_money', ...named })),
+    );
+    // The first decision makes the case another: all the others were made on an older picture.
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(19);
+    await waitFor('the refund', async () => (await saga.books(orderId)).refunds.count === 1);
+    expect((await saga.books(orderId)).refunds).toEqual(money(1, 4_000));
+  });
+});
+
+describe('an act while something else happens', () => {
+  it('and a callback arrives: both are taken, the money is where it belongs', async () => {
+    const { orderId, outTradeNo, held, captureId } = await mismatch();
+    const [accepted] = await Promise.all([
+      ops.act(orderId, { kind: 'accept_money', ...held.named, capture_id: captureId }),
+      saga.mock.capture({ outTradeNo, amountMinor: 10_000 }),
+    ]);
+    await waitFor('both captures', async () => (await saga.captures(orderId)).length === 2);
+    if (accepted.status === 201) {
+      // The act came first: what came after it is a second payment, and goes back by itself.
+      await waitFor('the surplus', async () => (await saga.books(orderId)).refunds.count === 1);
+      await expectAlwaysTrue(saga, orderId);
+      expect(await figuresOf(saga, orderId)).toMatchObject({
+        status: 'paid',
+        ref: money(1, 10_000),
+        settling: 1,
+        evt: 1,
+      });
+    } else {
+      // The callback came first: the case knows more than was decided on.
+      expect(accepted).toMatchObject({ status: 409, body: { code: 'case_version_outdated' } });
+      expect((await saga.order(orderId)).status).toBe('review');
+      await expectAlwaysTrue(saga, orderId);
+    }
+  });
+
+  it('asks the channel now, long before the ladder would', async () => {
+    const orderId = await saga.createOrder();
+    await saga.pay(orderId);
+    const outTradeNo = await saga.outTradeNo(orderId);
+    await saga.mock.addFault({ match: { operation: 'callback', outTradeNo }, do: { drop: true } });
+    await saga.mock.approve(outTradeNo);
+    expect((await saga.order(orderId)).status).toBe('paying');
+    expect(await ops.act(orderId, { kind: 'query_now' })).toMatchObject({ status: 201 });
+    await saga.untilOrder(orderId, 'paid');
+  });
+
+  it('has a callback settled again without a second effect', async () => {
+    const { orderId } = await saga.paidOrder();
+    await saga.untilSettled(orderId);
+    const [callback] = await saga.rows<{ callback_id: number }>(
+      `select callback_id from channel_callbacks where merchant_id = $1::text and order_id = $2::text`,
+      saga.merchantId,
+      orderId,
+    );
+    const body = { kind: 'resend_callback', callback_id: String(callback!.callback_id) };
+    expect(await ops.act(orderId, body)).toMatchObject({ status: 201 });
+    await expectAlwaysTrue(saga, orderId);
+    expect(
+      await saga.rows(`select status, verdict from channel_callbacks
+      where callback_id = ${callback!.callback_id}`),
+    ).toEqual([{ status: 'no_effect', verdict: 'no_effect' }]);
+    expect(await figuresOf(saga, orderId)).toMatchObject({ cap: money(1, 10_000), evt: 1 });
+  });
+
+  it('starts a run where none is open', async () => {
+    const orderId = await saga.createOrder();
+    await saga.handle(orderId).terminate('an operator’s slip');
+    expect(await ops.act(orderId, { kind: 'restart_run' })).toMatchObject({ status: 201 });
+    expect((await saga.handle(orderId).describe()).status.name).toBe('RUNNING');
+    await saga.cancel(orderId);
+  });
+});
+
+describe('an act whose worker or API dies', () => {
+  let processes: SagaProcesses;
+  beforeAll(() => {
+    processes = new SagaProcesses(saga);
+  });
+  afterAll(async () => {
+    await processes.end();
+    if (saga.workers.length === 0) await saga.startWorker();
+  });
+
+  it.each(['act:before', 'act:after'])(
+    'is performed once when the worker is killed at %s',
+    async (point) => {
+      const { orderId, held, captureId } = await mismatch();
+      await saga.stopWorkers();
+      const worker = await processes.startWorker([`${point}#${orderId}`]);
+      const body = {
+        act_no: ops.nextNo(),
+        kind: 'refund_money',
+        ...held.named,
+        capture_id: captureId,
+      };
+      const asked = ops.act(orderId, body);
+      await processes.untilAt(worker, point, orderId);
+      await worker.kill();
+      await saga.startWorker();
+      expect([200, 201, 202]).toContain((await asked).status);
+      await saga.untilOrder(orderId, 'closed');
+      expect(await ops.act(orderId, body)).toMatchObject({ status: 200, body: { status: 'done' } });
+      await expectAlwaysTrue(saga, orderId);
+      expect(await figuresOf(saga, orderId)).toMatchObject({
+        cap: money(1, 9_000),
+        ref: money(1, 9_000),
+        evt: 0,
+        review: 0,
+      });
+    },
+  );
+
+  it('is performed though the API that stored it died before it asked the run', async () => {
+    const { orderId, held, captureId } = await mismatch();
+    const api = await processes.startApi([`api:act-stored#${orderId}`]);
+    const actNo = ops.nextNo();
+    const lost = fetch(`${api.url}${ops.pathOf(orderId)}/acts`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ops.keys.lin}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        act_no: actNo,
+        kind: 'accept_money',
+        ...held.named,
+        capture_id: captureId,
+        name: 'lin',
+        reason: 'the shop agrees',
+      }),
+    }).catch(() => undefined);
+    await processes.untilAt(api, 'api:act-stored', orderId);
+    await processes.forgetApi(api);
+    await api.kill();
+    await lost;
+    // Nobody repeats it: the sweep finds the order's work.
+    await saga.untilOrder(orderId, 'paid', 30_000);
+    expect(await ops.call('GET', `/ops/acts/${actNo}`)).toMatchObject({
+      status: 200,
+      body: { status: 'done', by: { name: 'lin' } },
+    });
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({ status: 'paid', settling: 1, evt: 1 });
+  });
+});

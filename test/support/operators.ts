@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { insertApiKey } from '../../db/merchants';
+import type { Answer, Saga } from './saga';
+import { waitFor } from './wait';
+
+/** Two operators with keys of their own, at a saga's API. */
+export class Operators {
+  /** Keys of a merchant of their own: operators see the orders of all. */
+  readonly keys = { lin: newKey(), mo: newKey() };
+  private acts = 0;
+
+  private constructor(private readonly saga: Saga) {}
+
+  static async of(saga: Saga): Promise<Operators> {
+    const operators = new Operators(saga);
+    for (const [name, apiKey] of Object.entries(operators.keys)) {
+      await insertApiKey(saga.pool, {
+        keyId: `${name}-${saga.merchantId}`,
+        merchantId: saga.merchantId,
+        apiKey,
+        scopes: ['operator'],
+      });
+    }
+    return operators;
+  }
+
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    by: keyof Operators['keys'] = 'lin',
+  ): Promise<Answer> {
+    return this.saga.call(method, path, body, { apiKey: this.keys[by] });
+  }
+
+  pathOf(orderId: string): string {
+    return `/ops/orders/${this.saga.merchantId}/${orderId}`;
+  }
+
+  /** An act on the order; a number, a name and a reason are given unless said. */
+  act(
+    orderId: string,
+    body: Record<string, unknown>,
+    by: keyof Operators['keys'] = 'lin',
+  ): Promise<Answer> {
+    return this.call(
+      'POST',
+      `${this.pathOf(orderId)}/acts`,
+      { act_no: this.nextNo(), name: by, reason: 'the payer wrote', ...body },
+      by,
+    );
+  }
+
+  confirm(actNo: string, by: keyof Operators['keys'] = 'mo'): Promise<Answer> {
+    const body = { name: by, reason: 'seen it too' };
+    return this.call('POST', `/ops/acts/${actNo}/confirm`, body, by);
+  }
+
+  nextNo(): string {
+    return `${this.saga.merchantId}-act-${++this.acts}`;
+  }
+
+  /** The order's open case, as the routes show it; waits until there is one. */
+  async openCase(orderId: string) {
+    const caseId = await waitFor(`a case of ${orderId}`, async () => {
+      const order = await this.call('GET', this.pathOf(orderId));
+      return order.body.cases.find((one: { status: string }) => one.status === 'open')?.case_id;
+    });
+    const { body } = await this.call('GET', `/ops/cases/${caseId}`);
+    return {
+      ...body,
+      /** What a decision about it names. */
+      named: { case_id: body.case_id, case_version: body.version },
+    };
+  }
+}
+
+function newKey(): string {
+  return `psk_${randomBytes(32).toString('base64url')}`;
+}
