@@ -142,7 +142,7 @@ export async function resendIn(
     `with again as (
        update notifications set next_due_at = now(), status = 'pending',
          tries = case when status = 'pending' then tries else 0 end
-       where notification_id = $1::bigint and (status <> 'pending' or next_due_at > now())
+       where notification_id = $1::bigint and (status <> 'pending' or next_due_at > clock_timestamp())
        returning notification_id)
      insert into notification_resends (notification_id, from_status, actor, reason)
      select notification_id, $2::text, $3::text, $4::text from again`,

@@ -6,6 +6,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { upsertMerchant } from '../db/merchants';
 import type { ChannelPolicy } from '../domain/channel-policy';
 import startServers from '../test/support/servers-start';
 import { takeRunning } from '../test/support/servers-running';
@@ -14,9 +15,15 @@ import { begin, dayHandle, daysAgo, instantOf, untilRun } from '../test/support/
 import { zoneAtHour } from '../test/support/reconciliations';
 import { startTcpProxy } from '../test/support/tcp-proxy';
 import { waitFor } from '../test/support/wait';
-import { reconciliationScheduleId, refundWorkflowId, sweepScheduleId } from '../workflows/ids';
+import {
+  fulfilmentWorkflowId,
+  reconciliationScheduleId,
+  refundWorkflowId,
+  sweepScheduleId,
+} from '../workflows/ids';
 import { nudgeSignal } from '../workflows/messages';
 import { writeHistory } from './histories/history-text';
+import { MerchantSteps } from './merchant-steps';
 
 const FOLDER = path.join(__dirname, '..', 'test', 'replay', 'histories');
 /** More events than a run may have, so that it continues as new in its first task. */
@@ -117,6 +124,57 @@ const shapes: Record<string, Shape> = {
     });
     await ended(saga, orderId);
     await record.order('surplus', orderId);
+  },
+
+  async fulfilled(saga, record) {
+    const { orderId } = await fulfilledOrder(saga, () => ({}));
+    await ended(saga, orderId);
+    await record.order('fulfilled', orderId);
+    await record.workflow('fulfilment-done', childOf(saga, orderId));
+  },
+
+  async fulfilmentStopped(saga, record) {
+    const { orderId } = await fulfilledOrder(saga, ({ step, call }) =>
+      step === 'grant' && call === 'do' ? { status: 503 } : {},
+    );
+    const tries = () => saga.merchant.steps.calls.filter((c) => c.orderId === orderId).length;
+    await waitFor('a second try', () => tries() > 2);
+    await record.workflow('fulfilment-retrying', childOf(saga, orderId));
+    await saga.refund(orderId, 'R1');
+    await ended(saga, orderId);
+    await record.order('fulfilment-told', orderId);
+    await record.workflow('fulfilment-stopped', childOf(saga, orderId));
+  },
+
+  async fulfilmentRefused(saga, record) {
+    const { orderId } = await fulfilledOrder(saga, ({ step, call }) =>
+      step === 'ship' && call === 'do' ? { status: 422 } : {},
+    );
+    await ended(saga, orderId);
+    await record.order('fulfilment-refused', orderId);
+    await record.workflow('fulfilment-undone', childOf(saga, orderId));
+  },
+
+  async acted(saga, record) {
+    const orderId = await pendingOrder(saga);
+    await saga.mock.capture({ outTradeNo: await saga.outTradeNo(orderId), amountMinor: 9_000 });
+    await saga.untilOrder(orderId, 'review');
+    await ended(saga, orderId);
+    const path = `/ops/orders/${saga.merchantId}/${orderId}`;
+    const { body } = await saga.call('GET', path);
+    const actor = { name: 'Lin', reason: 'a recording' };
+    await saga.call('POST', `${path}/acts`, { kind: 'query_now', ...actor });
+    await saga.call('POST', `${path}/acts`, {
+      act_no: `recorded-${orderId}`,
+      kind: 'refund_money',
+      case_id: body.cases[0].case_id,
+      case_version: body.cases[0].version,
+      capture_id: body.captures[0].capture_id,
+      ...actor,
+    });
+    await saga.untilOrder(orderId, 'closed');
+    await ended(saga, orderId);
+    await record.order('acted', orderId);
   },
 
   async failed(saga, record) {
@@ -303,6 +361,28 @@ async function pendingOrder(saga: Saga): Promise<string> {
   const orderId = await saga.createOrder();
   await saga.pay(orderId);
   return orderId;
+}
+
+/** A paid order of a shop with three steps that behaves as said; later orders have none again. */
+async function fulfilledOrder(saga: Saga, behave: MerchantSteps['behave']) {
+  const shop = {
+    merchantId: saga.merchantId,
+    name: 'Test shop',
+    notifyUrl: saga.merchant.url,
+    notifySecretRef: 'env:NOTIFY_SECRET',
+  };
+  saga.merchant.steps.behave = behave;
+  await upsertMerchant(saga.pool, {
+    ...shop,
+    fulfilmentSteps: MerchantSteps.configured(saga.merchant.base, ['reserve', 'grant', 'ship']),
+  });
+  const paid = await saga.paidOrder();
+  await upsertMerchant(saga.pool, shop);
+  return paid;
+}
+
+function childOf(saga: Saga, orderId: string): string {
+  return fulfilmentWorkflowId({ merchantId: saga.merchantId, orderId });
 }
 
 /** A pending order of whose money only polls can tell. */

@@ -83,16 +83,16 @@ create function refuse_fulfilment_move_outside_table() returns trigger language 
 begin
   if new.fulfilment_status <> old.fulfilment_status and not exists (
     select from allowed_moves m
-    where m.subject = 'fulfilment' and m.from_status = old.fulfilment_status
+    where m.subject = tg_argv[0] and m.from_status = old.fulfilment_status
       and m.to_status = new.fulfilment_status
   ) then
-    raise exception 'fulfilment may not move from % to %', old.fulfilment_status, new.fulfilment_status
-      using errcode = 'check_violation', constraint = 'fulfilment_allowed_moves';
+    raise exception '% may not move from % to %', tg_argv[0], old.fulfilment_status, new.fulfilment_status
+      using errcode = 'check_violation', constraint = tg_argv[0] || '_allowed_moves';
   end if;
   return new;
 end $$;
 create trigger orders_fulfilment_allowed_moves before update of fulfilment_status on orders
-  for each row execute function refuse_fulfilment_move_outside_table();
+  for each row execute function refuse_fulfilment_move_outside_table('fulfilment');
 
 -- The reason `fulfilment` has the due time of the step whose turn it is: as long as an order's
 -- fulfilment is unfinished, exactly one of its steps has one.

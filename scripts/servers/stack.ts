@@ -118,7 +118,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       taskQueue: process.env['TEMPORAL_TASK_QUEUE'] ?? TASK_QUEUE,
       logFolder,
       // A shop on this machine may be told of its orders; anywhere else it would be an inside address.
-      env: { ...demoEnvironment(demo), NOTIFY_PRIVATE_ALLOWED: '127.0.0.1' },
+      env: {
+        ...demoEnvironment(demo),
+        NOTIFY_PRIVATE_ALLOWED: '127.0.0.1',
+        ...(temporal.uiUrl === undefined ? {} : { TEMPORAL_UI_URL: temporal.uiUrl }),
+      },
     };
     const apiPort = await freePort(PREFERRED_PORTS.api);
     const callbackUrl = (channel: string) => `http://127.0.0.1:${apiPort}/callbacks/${channel}`;

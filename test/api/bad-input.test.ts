@@ -75,6 +75,8 @@ function goodBody(route: ApiRoute): Record<string, unknown> {
       return { name: 'Mo', reason: 'a test' };
     case '/ops/notifications/{notification_id}/resend':
       return { reason: 'a test' };
+    case '/ops/reconciliations':
+      return { channel: 'mock-a', day: '2026-05-01' };
     default:
       throw new Error(`say what ${route.path} accepts`);
   }

@@ -168,7 +168,7 @@ const plans: Record<string, () => Promise<Prepared>> = {
   'POST /ops/cases/:case_id/acts': async () => {
     const { rows } = await saga.pool.query<{ case_id: number }>(
       `insert into cases (channel, subject_no, kind, summary)
-       values ('mock-a', $1, 'unknown_number', 'a number of nobody') returning case_id`,
+       values ('mock-a', $1, 'misdirected', 'a number of nobody') returning case_id`,
       [`N${++clicks}`],
     );
     const caseId = rows[0]!.case_id;

@@ -54,7 +54,7 @@ describe('which moves may be made, hand-typed ones too', () => {
   /** Rows that stand at a state from their birth. */
   const born: Record<
     string,
-    { table: string; id: string; make: (status: string) => Promise<Row> }
+    { table: string; id: string; column?: string; make: (status: string) => Promise<Row> }
   > = {
     order: { table: 'orders', id: 'order_id', make: (status) => insertOrder(client, { status }) },
     pay_record: {
@@ -141,6 +141,26 @@ describe('which moves may be made, hand-typed ones too', () => {
           business_date: '2026-05-01',
           kind: 'amount',
           subject: 'T1',
+          status,
+        }),
+    },
+    fulfilment: {
+      table: 'orders',
+      id: 'order_id',
+      column: 'fulfilment_status',
+      make: (status) => insertOrder(client, { fulfilment_status: status }),
+    },
+    fulfilment_step: {
+      table: 'fulfilment_steps',
+      id: 'order_id',
+      make: async (status) =>
+        insertRow(client, 'fulfilment_steps', {
+          merchant_id: 'shop',
+          order_id: (await insertOrder(client))['order_id'],
+          step_no: 1,
+          name: 's',
+          url: 'https://shop.example/s',
+          status,
         }),
     },
     operator_act: {
@@ -176,7 +196,9 @@ describe('which moves may be made, hand-typed ones too', () => {
     const kind = born[subject];
     if (!kind) throw new Error(`no rows of ${subject}`);
     const row = await kind.make(from);
-    const result = await refusal(() => set(kind.table, kind.id, row, `status = '${to}'`));
+    const result = await refusal(() =>
+      set(kind.table, kind.id, row, `${kind.column ?? 'status'} = '${to}'`),
+    );
     expect(result).toEqual(
       allowed ? ['let through', undefined] : [CHECK, `${subject}_allowed_moves`],
     );

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expectAlwaysTrue, figuresOf, historiesOf, money } from '../support/figures';
 import { Operators } from '../support/operators';
 import { Saga } from '../support/saga';
+import { refundWorkflowId } from '../../workflows/ids';
 import { waitFor } from '../support/wait';
 
 /** What an operator does by routes, and another one in Temporal Web at the same time. */
@@ -115,6 +116,43 @@ describe('an act and an operation of the server', () => {
     await asked('nobody').catch(() => undefined);
     expect((await saga.order(orderId)).status).toBe('review');
     await saga.cancel(other);
+  });
+});
+
+describe('a refund’s run that an operator terminates', () => {
+  it('B112: is started again by its order; the number that was sent is asked about, not sent again', async () => {
+    const { orderId, outTradeNo } = await saga.paidOrder();
+    await saga.mock.addFault({
+      match: { operation: 'refund', outTradeNo },
+      do: { refund: 'hold' },
+    });
+    await saga.refund(orderId, 'R1', 4_000);
+    await saga.untilRefund(orderId, 'R1', 'processing');
+    const child = saga.client.workflow.getHandle(
+      refundWorkflowId({ merchantId: saga.merchantId, orderId }, 'R1'),
+    );
+    const { runId } = await child.describe();
+    await child.terminate('an operator’s slip');
+    const [row] = await saga.rows<{ out_refund_no: string }>(
+      `update refunds set next_due_at = now() - interval '2 minutes'
+       where merchant_id = $1::text and order_id = $2::text returning out_refund_no`,
+      saga.merchantId,
+      orderId,
+    );
+    await waitFor(
+      'another run of the refund',
+      async () => (await child.describe()).runId !== runId,
+    );
+    await saga.mock.finishRefund({
+      outRefundNo: row!.out_refund_no,
+      result: 'succeed',
+      callback: false,
+    });
+    await saga.untilRefund(orderId, 'R1', 'succeeded');
+    await expectAlwaysTrue(saga, orderId);
+    const books = await saga.books(orderId);
+    expect(books.refunds).toEqual(money(1, 4_000));
+    expect(books.calls.refund).toBe(1);
   });
 });
 

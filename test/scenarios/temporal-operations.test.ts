@@ -142,6 +142,7 @@ describe('messages as a person could type them in Temporal Web', () => {
     ['channelNews', ['x'.repeat(100_000)]],
     ['nudge', [1e308, -0, Number.MAX_SAFE_INTEGER]],
     ['nudge', [{ toString: 'no function' }]],
+    ['tellAgain', [{ notificationId: -1 }]],
     ['pay', [{ requestNo: 'K9' }]],
     ['nobodyKnowsThis', [null]],
     ['__proto__', [{}]],
