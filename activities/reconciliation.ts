@@ -14,6 +14,7 @@ import { failpoint } from '../db/failpoint';
 import { billDeadline } from '../domain/business-day';
 import { rung } from '../domain/ladders';
 import type { BillFault } from '../domain/trade-bill';
+import { reconciliationWorkflowId } from '../workflows/ids';
 import type { DayInput } from '../workflows/messages';
 import type { ActivityDeps } from './deps';
 import { configuredChannel } from './deps';
@@ -23,6 +24,11 @@ import { whileBeating } from './heartbeats';
 export interface Day {
   channel: string;
   day: string;
+}
+
+/** A date without a report, and the id that its run has. */
+export interface DueDay extends Day {
+  workflowId: string;
 }
 
 /** The waits that a day's run keeps, as the channel's policy and this worker have them. */
@@ -53,12 +59,18 @@ export function createReconciliationSteps(deps: ActivityDeps) {
      * What is overdue becomes a case first, whatever else hangs: dates without a report, and what waits
      * for the other side for too long. Then the dates that are due.
      */
-    async listDueReconciliations(input: { daysBack: number }): Promise<{ due: Day[] }> {
+    async listDueReconciliations(input: { daysBack: number }): Promise<{ due: DueDay[] }> {
       await openMissingReportCases(pool, { daysBack: input.daysBack });
       for (const { row } of await deps.channels.all()) await reviseSuspense(pool, row.channel);
       const due = await dueDays(pool, { daysBack: input.daysBack, limit: DUE_MAX });
       await failpoint('recon-list:after');
-      return { due: due.map(({ channel, day }) => ({ channel, day })) };
+      return {
+        due: due.map(({ channel, day }) => ({
+          channel,
+          day,
+          workflowId: reconciliationWorkflowId({ channel, day }, deps.taskQueue),
+        })),
+      };
     },
 
     async beginReconciliation(input: DayInput): Promise<ReconciliationPlan> {

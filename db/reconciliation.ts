@@ -39,6 +39,8 @@ export interface QuestionToAsk {
 
 /** A channel's missing or rejected bill is looked for again after this long. */
 const TRY_AGAIN_MS = 3_600_000;
+/** A run that began so long ago may have lost its workflow; one that still has it is left alone. */
+const ABANDONED_AFTER = `interval '10 minutes'`;
 /** How far back a missing report is looked for, when nobody says. */
 const DAYS_BACK = 7;
 
@@ -59,16 +61,24 @@ const UNREPORTED_SQL = `
 
 /**
  * Pairs whose business date has ended in the channel's zone and that have no report, oldest first; not
- * those whose next try is later, and none more than `daysBack` days ago. A dry run is no report.
+ * those whose next try is later, and none more than `daysBack` days ago. A dry run is no report. Also those
+ * of any date that began and did not end: somebody may have ended the workflow by force.
  */
 export async function dueDays(
   pool: Pool,
   input: { daysBack: number; limit: number; now?: string },
 ): Promise<ChannelDay[]> {
   const { rows } = await pool.query<ChannelDay>(
-    `select c.channel, d.day::text as day ${UNREPORTED_SQL}
-       and coalesce(r.next_try_at <= clock.now, true)
-     order by d.day, c.channel limit $3::int`,
+    `select channel, day::text as day from (
+       select c.channel, d.day ${UNREPORTED_SQL}
+         and coalesce(r.next_try_at <= clock.now, true)
+       union
+       select channel, business_date from reconciliation_runs
+       where status in ('running', 'waiting_bill') and finished_at is null and not dry_run
+         and started_at < coalesce($1::timestamptz, now()) - ${ABANDONED_AFTER}
+         and next_try_at <= coalesce($1::timestamptz, now())
+     ) due
+     order by due.day, channel limit $3::int`,
     [input.now ?? null, input.daysBack, input.limit],
   );
   return rows;

@@ -12,7 +12,7 @@ import startServers from '../test/support/servers-start';
 import { takeRunning } from '../test/support/servers-running';
 import { FAST_POLICY, Saga } from '../test/support/saga';
 import { begin, dayHandle, daysAgo, instantOf, untilRun } from '../test/support/reconciliations';
-import { zoneAtHour } from '../test/support/reconciliations';
+import { paidOn, zoneAtHour } from '../test/support/reconciliations';
 import { startTcpProxy } from '../test/support/tcp-proxy';
 import { waitFor } from '../test/support/wait';
 import {
@@ -275,6 +275,7 @@ const shapes: Record<string, Shape> = {
 
   async reconciled(saga, record) {
     const day = daysAgo(saga, 1);
+    await paidOn(saga, 'mock-a', day);
     const { orderId, outTradeNo } = await silentOrder(saga);
     await saga.mock.capture({ outTradeNo, at: instantOf(saga, day) });
     await saga.mock.addFault({

@@ -6,15 +6,10 @@
  * runs already is ours. Ends: when they have started. It also puts what is overdue before a person,
  * whatever the children do: one that hangs delays neither that nor another day.
  */
-import {
-  ParentClosePolicy,
-  startChild,
-  WorkflowIdReusePolicy,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { ParentClosePolicy, startChild, WorkflowIdReusePolicy } from '@temporalio/workflow';
 import { TypedSearchAttributes, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import type { DueDay } from '../activities/reconciliation';
 import { step } from './activities';
-import { reconciliationWorkflowId } from './ids';
 import type { reconcileDay } from './reconciliation-day';
 import { CHANNEL } from './search-attributes';
 
@@ -34,10 +29,10 @@ export async function reconciliation(input: ReconciliationInput): Promise<{ star
 }
 
 /** Waits only until the child has started: one not yet started when its parent closes never would. */
-async function startDay({ channel, day }: { channel: string; day: string }): Promise<boolean> {
+async function startDay({ channel, day, workflowId }: DueDay): Promise<boolean> {
   try {
     await startChild<typeof reconcileDay>('reconcileDay', {
-      workflowId: reconciliationWorkflowId({ channel, day }, workflowInfo().taskQueue),
+      workflowId,
       args: [{ channel, day, dryRun: false, actor: 'schedule' }],
       parentClosePolicy: ParentClosePolicy.ABANDON,
       workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,

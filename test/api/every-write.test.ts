@@ -24,10 +24,14 @@ let saga: Saga;
 let merchant: MerchantServer;
 let operatorKey: string;
 let clicks = 0;
+const timeZone = zoneAtHour(6);
 beforeAll(async () => {
   saga = await startSaga();
   merchant = await startMerchantServer(NOTIFY_SECRET);
   operatorKey = await saga.keyWith(['operator']);
+  // Six in the morning: the bill of yesterday may still come.
+  await saga.control.configure({ timeZone });
+  await saga.pool.query(`update channels set time_zone = $1::text`, [timeZone]);
 }, 120_000);
 afterAll(async () => {
   await saga?.close();
@@ -90,12 +94,9 @@ const plans: Record<string, () => Promise<Prepared>> = {
     };
   },
   'POST /ops/reconciliations': async () => {
-    // Yesterday's bill, not there yet, at six in the morning: the run stays open and waits for it.
-    const timeZone = zoneAtHour(6);
+    // Yesterday's bill is not there yet: the run stays open and waits for it.
     const day = addDays(dayAt(new Date(), timeZone), -1);
-    await saga.control.configure({ timeZone });
     await saga.control.holdBill({ dialect: 'mock-b', day });
-    await saga.pool.query(`update channels set time_zone = $1::text`, [timeZone]);
     const id = reconciliationWorkflowId({ channel: 'mock-b', day }, saga.taskQueue);
     const handle = saga.client.workflow.getHandle(id);
     await handle.terminate('of the test before').catch(() => undefined);
@@ -109,10 +110,15 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
       effects: async () => {
         await until(async () => (await runsOf(id)).length > before);
-        const { rows } = await saga.pool.query(
-          `select from reconciliation_runs where channel = 'mock-b' and business_date = $1::date`,
-          [day],
-        );
+        let rows: unknown[] = [];
+        await until(async () => {
+          const found = await saga.pool.query(
+            `select from reconciliation_runs where channel = 'mock-b' and business_date = $1::date`,
+            [day],
+          );
+          rows = found.rows;
+          return rows.length > 0;
+        });
         const runs = await runsOf(id);
         return {
           runs: rows.length,

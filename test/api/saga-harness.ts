@@ -63,6 +63,7 @@ export async function startSaga(
     TEMPORAL_NAMESPACE: servers.temporalNamespace,
     TEMPORAL_TASK_QUEUE: taskQueue,
     WORKER_HEALTH_PORT: '0',
+    CHANNELS_REFRESH_MS: '200',
     WORKER_SHUTDOWN_GRACE_MS: '2000',
     LOG_LEVEL: process.env['TEST_LOG_LEVEL'] ?? 'silent',
   };

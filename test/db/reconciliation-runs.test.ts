@@ -91,6 +91,25 @@ describe('which dates are due', () => {
   });
 });
 
+describe('a run that lost its workflow', () => {
+  const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
+
+  it('is due again after ten minutes, whatever its date, though it had a report before', async () => {
+    const ch = await channel();
+    const key = { channel: ch.channel, day: '2026-05-01' };
+    await ch.reconcile(key.day, []);
+    expect(await due(inMinutes(60), 1)).not.toContain(`${ch.channel} ${key.day}`);
+    await beginRun(database.pool, { ...key, dryRun: false });
+    expect(await due(inMinutes(9), 1)).not.toContain(`${ch.channel} ${key.day}`);
+    expect(await due(inMinutes(11), 1)).toContain(`${ch.channel} ${key.day}`);
+    await noteWaiting(database.pool, { ...key, reason: 'no bill', nextTryInMs: 3_600_000 });
+    expect(await due(inMinutes(30), 1)).not.toContain(`${ch.channel} ${key.day}`);
+    expect(await due(inMinutes(61), 1)).toContain(`${ch.channel} ${key.day}`);
+    await beginRun(database.pool, { ...key, dryRun: true });
+    expect(await due(inMinutes(90), 1)).not.toContain(`${ch.channel} ${key.day}`);
+  });
+});
+
 describe('yesterday has no report', () => {
   it('is a case from noon of the channel’s zone on, once, whatever became of it', async () => {
     const ch = await channel(SHANGHAI);
