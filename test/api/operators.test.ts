@@ -1,8 +1,7 @@
-import { openCase } from '../../db/cases';
-import { insertNotification } from '../../db/notifications';
-import { insertCapture, insertPayRecord, insertRow } from '../support/rows';
+import { insertRow } from '../support/rows';
 import type { ApiHarness, Asking } from './api-harness';
-import { aNewOrder, countRows, startApiHarness } from './api-harness';
+import { countRows, startApiHarness } from './api-harness';
+import { anOrderInReview } from './review-order';
 
 /**
  * The operators' routes on an API alone: no worker runs, so an act that was stored stays accepted, and
@@ -33,44 +32,9 @@ let acts = 0;
 const nextNo = () => `api-act-${++acts}`;
 const PERSON = { name: 'Lin', reason: 'a test' };
 
-/** An order in review, its money of 90.00 held by a case. */
-async function anOrderInReview(said: { amountMinor?: number; currency?: string } = {}) {
-  const body = aNewOrder();
-  await api.ask('POST', '/v1/orders', { body });
-  const ref = { merchantId: api.merchantId, orderId: body.order_id };
-  const order = { merchant_id: ref.merchantId, order_id: ref.orderId };
-  await api.pool.query(`update orders set status = 'paying' where order_id = $1`, [ref.orderId]);
-  const record = await insertPayRecord(api.pool, order, { channel: 'mock-a', status: 'paid' });
-  const capture = await insertCapture(api.pool, record, {
-    ...{ settles: false, kind: 'held' },
-    ...{ amount_minor: said.amountMinor ?? 9_000, currency: said.currency ?? 'CNY' },
-  });
-  await api.pool.query(`update orders set status = 'review' where order_id = $1`, [ref.orderId]);
-  await openCase(api.pool, ref, {
-    kind: 'amount_mismatch',
-    summary: 'another amount',
-    channel: 'mock-a',
-    subjectNo: String(record['out_trade_no']),
-    evidence: { secret: 'for operators alone' },
-  });
-  const { rows } = await api.pool.query<{ case_id: number }>(
-    `select case_id from cases where order_id = $1`,
-    [ref.orderId],
-  );
-  const caseId = String(rows[0]!.case_id);
-  return {
-    ...ref,
-    caseId,
-    captureId: String(capture['capture_id']),
-    tradeNo: String(capture['channel_trade_no']),
-    outTradeNo: String(record['out_trade_no']),
-    named: { case_id: caseId, case_version: 1 },
-  };
-}
-
 describe('an act', () => {
   test('that can move money is refused without a number: 400', async () => {
-    const { orderId, captureId, named } = await anOrderInReview();
+    const { orderId, captureId, named } = await anOrderInReview(api);
     for (const said of [
       { kind: 'accept_money', ...named, capture_id: captureId },
       { kind: 'refund_money', ...named, capture_id: captureId },
@@ -101,7 +65,7 @@ describe('an act', () => {
     ['a field of another kind', { evidence: 'x' }],
     ['a number with a space', { act_no: 'a b' }],
   ])('with %s is refused: 400, and leaves nothing', async (_name, said: object) => {
-    const { orderId, captureId, named } = await anOrderInReview();
+    const { orderId, captureId, named } = await anOrderInReview(api);
     const before = await countRows(api.pool);
     const body = { act_no: nextNo(), kind: 'refund_money', ...named, capture_id: captureId };
     const answer = await post(actsOf(orderId), { ...PERSON, ...body, ...said });
@@ -117,7 +81,7 @@ describe('an act', () => {
     ['on another case', { case_id: '999999' }, 409, 'case_version_outdated'],
     ['on no case', { case_id: undefined, case_version: undefined }, 409, 'case_version_outdated'],
   ])('%s is refused and binds no number', async (_name, said, status, code) => {
-    const { orderId, captureId, named } = await anOrderInReview();
+    const { orderId, captureId, named } = await anOrderInReview(api);
     const before = await countRows(api.pool);
     const body = {
       ...PERSON,
@@ -133,7 +97,7 @@ describe('an act', () => {
   });
 
   test('that no run performs in time stays accepted, and says so under its number', async () => {
-    const { orderId, captureId, named } = await anOrderInReview();
+    const { orderId, captureId, named } = await anOrderInReview(api);
     const body = {
       ...PERSON,
       act_no: nextNo(),
@@ -153,7 +117,7 @@ describe('an act', () => {
   });
 
   test('under a used number with other content is refused: 422, of another order too', async () => {
-    const { orderId, captureId, named } = await anOrderInReview();
+    const { orderId, captureId, named } = await anOrderInReview(api);
     const body = {
       ...PERSON,
       act_no: nextNo(),
@@ -162,7 +126,7 @@ describe('an act', () => {
       capture_id: captureId,
     };
     await post(actsOf(orderId), { ...body, amount: 1_000 });
-    const other = await anOrderInReview();
+    const other = await anOrderInReview(api);
     for (const [path, said] of [
       [actsOf(orderId), { ...body, amount: 1_001 }],
       [actsOf(orderId), body],
@@ -175,7 +139,7 @@ describe('an act', () => {
   });
 
   test('twenty times at once is one row and no 5xx', async () => {
-    const { orderId, captureId, named } = await anOrderInReview();
+    const { orderId, captureId, named } = await anOrderInReview(api);
     const body = {
       ...PERSON,
       act_no: nextNo(),
@@ -195,7 +159,7 @@ describe('an act', () => {
   });
 
   test('without a number takes its Idempotency-Key, or gets one of its own', async () => {
-    const { orderId } = await anOrderInReview();
+    const { orderId } = await anOrderInReview(api);
     const asking: Asking = {
       key: lin,
       body: { ...PERSON, kind: 'note' },
@@ -224,7 +188,7 @@ describe('a second person', () => {
     ['JPY', 10, false],
     ['JPY', 11, true],
   ])('for %s %i: %s', async (currency, amountMinor, needed) => {
-    const { orderId, captureId, named } = await anOrderInReview({ currency, amountMinor });
+    const { orderId, captureId, named } = await anOrderInReview(api, { currency, amountMinor });
     const body = {
       ...PERSON,
       act_no: nextNo(),
@@ -244,7 +208,7 @@ describe('a second person', () => {
   });
 
   test('is another key than the first, confirms once, and is named', async () => {
-    const { orderId, captureId, named } = await anOrderInReview({ amountMinor: 30_000 });
+    const { orderId, captureId, named } = await anOrderInReview(api, { amountMinor: 30_000 });
     const body = {
       ...PERSON,
       act_no: nextNo(),
@@ -273,7 +237,7 @@ describe('a second person', () => {
   });
 
   test('has nothing to confirm where nothing waits', async () => {
-    const { orderId } = await anOrderInReview();
+    const { orderId } = await anOrderInReview(api);
     const { body } = await post(actsOf(orderId), { ...PERSON, kind: 'note' });
     const answer = await post(`/ops/acts/${body.act_no}/confirm`, PERSON, mo);
     expect(answer.body.code).toBe('act_not_waiting');
@@ -283,8 +247,8 @@ describe('a second person', () => {
 
 describe('cases', () => {
   test('are listed by status and kind, page by page, and read with the money they hold', async () => {
-    const { caseId, orderId, captureId } = await anOrderInReview();
-    await anOrderInReview();
+    const { caseId, orderId, captureId } = await anOrderInReview(api);
+    await anOrderInReview(api);
     const first = await get('/ops/cases?status=open&kind=amount_mismatch&limit=1');
     expect(first.body.cases).toHaveLength(1);
     const second = await get(`/ops/cases?limit=1&cursor=${first.body.next_cursor}`);
@@ -333,102 +297,8 @@ describe('cases', () => {
   });
 
   test('of an order are decided at the order', async () => {
-    const { caseId } = await anOrderInReview();
+    const { caseId } = await anOrderInReview(api);
     const body = { ...PERSON, act_no: nextNo(), kind: 'close_case', case_version: 1 };
     expect((await post(`/ops/cases/${caseId}/acts`, body)).body.code).toBe('case_of_order');
-  });
-});
-
-describe('the timeline', () => {
-  test('is the merchant’s own without acts and evidence, the operator’s with everything', async () => {
-    const { orderId } = await anOrderInReview();
-    await insertNotification(
-      api.pool,
-      { merchantId: api.merchantId, orderId },
-      'order.review',
-      'x',
-    );
-    await post(actsOf(orderId), { ...PERSON, kind: 'note' });
-    const own = await api.ask('GET', `/v1/orders/${orderId}/timeline`);
-    const kinds = (answer: { body: { entries: { kind: string }[] } }) =>
-      new Set(answer.body.entries.map(({ kind }) => kind));
-    expect(own.status).toBe(200);
-    expect(kinds(own)).toEqual(new Set(['move', 'attempt', 'capture', 'case', 'notification']));
-    expect(JSON.stringify(own.body)).not.toMatch(/for operators alone|a test/);
-    const whole = await get(`/ops/orders/${api.merchantId}/${orderId}/timeline`);
-    expect(kinds(whole)).toEqual(new Set([...kinds(own), 'act', 'case_evidence']));
-    for (const { run_url: url } of whole.body.entries) {
-      expect(url).toContain(`/workflows/order%3A${api.merchantId}%3A${orderId}`);
-    }
-    const pages = [];
-    for (let cursor: string | null = ''; cursor !== null;) {
-      const page = await get(
-        `/ops/orders/${api.merchantId}/${orderId}/timeline?limit=2${cursor && `&cursor=${cursor}`}`,
-      );
-      pages.push(...page.body.entries);
-      cursor = page.body.next_cursor;
-    }
-    expect(pages).toEqual(whole.body.entries);
-  });
-
-  test('of another merchant’s order is not there', async () => {
-    const { orderId } = await anOrderInReview();
-    const answer = await api.ask('GET', `/v1/orders/${orderId}/timeline`, { key: api.otherKey });
-    expect([answer.status, answer.body.code]).toEqual([404, 'order_not_found']);
-  });
-
-  test.each(['x', 'W10', 'WzEsMiwzXQ', 'WyIxIiwiMiIsIngiXQ'])(
-    'knows no cursor %s',
-    async (cursor) => {
-      const { orderId } = await anOrderInReview();
-      const answer = await api.ask('GET', `/v1/orders/${orderId}/timeline?cursor=${cursor}`);
-      expect(answer.status).toBe(400);
-    },
-  );
-});
-
-describe('the search', () => {
-  const found = async (query: string) =>
-    (await get(`/ops/search?${query}`)).body.orders.map(
-      (order: { order_id: string; matched: string[] }) => [order.order_id, order.matched],
-    );
-
-  test('finds an order by any of its numbers, and by nothing like them', async () => {
-    const { orderId, outTradeNo, tradeNo } = await anOrderInReview();
-    expect(await found(`q=${orderId}`)).toEqual([[orderId, ['order_id']]]);
-    expect(await found(`q=${outTradeNo}`)).toEqual([[orderId, ['out_trade_no']]]);
-    expect(await found(`q=${tradeNo}`)).toEqual([[orderId, ['channel_trade_no']]]);
-    expect(await found(`q=${orderId}%25`)).toEqual([]);
-    expect(await found(`q=${encodeURIComponent("' or true --")}`)).toEqual([]);
-  });
-
-  test('finds orders by amount and day of a zone, and by status', async () => {
-    const { orderId } = await anOrderInReview({ amountMinor: 7_777 });
-    await api.pool.query(
-      `update captures set learnt_at = '2026-05-12T17:30:00Z' where order_id = $1`,
-      [orderId],
-    );
-    expect(await found('amount=7777&day=2026-05-12')).toEqual([[orderId, ['capture']]]);
-    expect(await found('amount=7777&day=2026-05-13&zone=Asia/Shanghai')).toEqual([
-      [orderId, ['capture']],
-    ]);
-    expect(await found('amount=7777&day=2026-05-12&zone=Asia/Shanghai')).toEqual([]);
-    expect((await found('status=review')).map(([id]: [string]) => id)).toContain(orderId);
-    expect(await found(`q=${orderId}&status=paid`)).toEqual([]);
-  });
-
-  test.each([
-    '',
-    'amount=1',
-    'day=2026-05-12',
-    'amount=0&day=2026-05-12',
-    'amount=1&day=2026-02-30',
-    'amount=1&day=2026-05-12&zone=Nowhere/Land',
-    'status=lost',
-    'q=',
-    'q=a&q=b',
-    'x=1',
-  ])('refuses "%s"', async (query) => {
-    expect((await get(`/ops/search?${query}`)).status).toBe(400);
   });
 });

@@ -73,6 +73,29 @@ export class Operators {
       named: { case_id: body.case_id, case_version: body.version },
     };
   }
+
+  /** An order of 100.00 for which another amount came: under review, its money held. */
+  async mismatch(received = 9_000, fields: Parameters<Saga['createOrder']>[0] = {}) {
+    const { saga } = this;
+    const orderId = await saga.createOrder(fields);
+    await saga.pay(orderId);
+    const outTradeNo = await saga.outTradeNo(orderId);
+    await saga.mock.capture({ outTradeNo, amountMinor: received });
+    await saga.untilOrder(orderId, 'review');
+    const held = await this.openCase(orderId);
+    return { orderId, outTradeNo, held, captureId: held.captures[0].capture_id as string };
+  }
+
+  /** Of every case of the order, the oldest first. */
+  async caseStatus(orderId: string): Promise<string[]> {
+    const rows = await this.saga.rows<{ status: string }>(
+      `select status from cases where merchant_id = $1::text and order_id = $2::text
+       order by case_id`,
+      this.saga.merchantId,
+      orderId,
+    );
+    return rows.map(({ status }) => status);
+  }
 }
 
 function newKey(): string {
