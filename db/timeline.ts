@@ -90,6 +90,15 @@ const SOURCES: readonly { kind: string; isPrivate?: true; sql: string }[] = [
       from order_events`,
   },
   {
+    kind: 'difference',
+    isPrivate: true,
+    sql: `select first_seen_at, difference_id,
+        jsonb_build_object('channel', channel, 'business_date', business_date::text, 'kind', kind,
+          'reason', reason, 'subject', subject, 'line', line_no, 'status', status, 'ours', ours,
+          'channel_says', channel_says, 'resolved_at', resolved_at, 'resolution', resolution)
+      from differences`,
+  },
+  {
     kind: 'case',
     sql: `select opened_at, case_id,
         jsonb_build_object('case_id', case_id::text, 'kind', kind, 'status', status,

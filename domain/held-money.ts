@@ -25,10 +25,25 @@ export function isUnsent(refund: Refund): boolean {
   return refund.status === 'abnormal' && refund.sends === 0;
 }
 
-/** Whether a case that belongs to no order speaks of money that a channel holds for us. */
+/**
+ * Whether a case that belongs to no order speaks of money that a channel holds for us: a callback of a
+ * payment, or a payment in a trade bill, whose number nobody knows.
+ */
 export function orphanHoldsMoney(evidence: readonly unknown[]): boolean {
   return evidence.some((piece) => {
-    const { fact } = (piece ?? {}) as { fact?: { kind?: unknown; state?: unknown } };
-    return fact?.kind === 'payment' && fact.state === 'paid';
+    const { fact, evidence: told } = (piece ?? {}) as Evidence;
+    if (fact?.kind === 'payment' && fact.state === 'paid') return true;
+    return [told].flat().some((d) => d?.difference === 'channel_only' && d.reason !== 'reversal');
   });
+}
+
+interface Evidence {
+  /** Of a callback (db/callbacks.ts). */
+  fact?: { kind?: unknown; state?: unknown };
+  /** Of reconciliation (db/reconciliation-cases.ts): one difference, or several of one bill. */
+  evidence?: ToldDifference | ToldDifference[];
+}
+interface ToldDifference {
+  difference?: unknown;
+  reason?: unknown;
 }

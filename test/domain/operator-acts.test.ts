@@ -514,5 +514,11 @@ describe('money that a case holds', () => {
     expect(orphanHoldsMoney([{ fact: { kind: 'payment', state: 'paid' }, copies: 1 }])).toBe(true);
     expect(orphanHoldsMoney([{ fact: { kind: 'payment', state: 'closed' } }, null, 7])).toBe(false);
     expect(orphanHoldsMoney([])).toBe(false);
+    const inBill = (difference: string, reason = '') => ({ difference, reason, line: 7 });
+    expect(orphanHoldsMoney([{ evidence: inBill('channel_only') }])).toBe(true);
+    expect(orphanHoldsMoney([{ evidence: inBill('channel_only', 'reversal') }])).toBe(false);
+    expect(orphanHoldsMoney([{ evidence: inBill('refund_channel_only') }])).toBe(false);
+    expect(orphanHoldsMoney([{ evidence: [inBill('channel_only')] }])).toBe(true);
+    expect(orphanHoldsMoney([{ evidence: [inBill('row_error')] }])).toBe(false);
   });
 });
