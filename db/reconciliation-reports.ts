@@ -88,7 +88,7 @@ async function readRuns(
     const run = fromRow<Omit<Found, 'byKind' | 'byStatus' | 'differencesTotal'>>(row);
     const byKind: Found['byKind'] = {};
     const byStatus: Found['byStatus'] = { open: 0, waiting: 0, suspense: 0, case: 0, resolved: 0 };
-    for (const { kind, status, n } of counts) byStatus[status] += n;
+    for (const { status, n } of counts) byStatus[status] += n;
     for (const kind of DIFFERENCE_KINDS) {
       const standing = counts
         .filter((count) => count.kind === kind && count.status !== 'resolved')
