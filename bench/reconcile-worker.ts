@@ -5,6 +5,7 @@
  */
 import { createReadStream } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from '../activities';
 import type { PaymentChannel } from '../channels/contract';
@@ -33,6 +34,8 @@ export interface WorkerInput {
 export interface WorkerOutput {
   /** The dry run from its start to its report. */
   tookMs: number;
+  /** Of its longer steps, from their start on the worker to their end. */
+  stepsMs: Record<string, number>;
   /** Of parent and child together. */
   transitions: number;
   maxRssKiB: number;
@@ -100,13 +103,35 @@ async function main(input: WorkerInput): Promise<WorkerOutput> {
   if (ending.status !== 'done') throw new Error(`the reconciliation ended ${ending.status}`);
   const tookMs = performance.now() - began - hold.heldMs;
   const maxRssKiB = process.resourceUsage().maxRSS;
+  const stepsMs = await stepsOf(day, hold.heldMs);
   let transitions = 0;
   for (const run of [day, parent])
     transitions += Number((await run.describe()).raw.workflowExecutionInfo?.stateTransitionCount);
   worker.shutdown();
   await ended;
   await Promise.all([nativeConnection.close(), connection.close(), steps.end(), bills.end()]);
-  return { tookMs, transitions, maxRssKiB };
+  return { tookMs, stepsMs, transitions, maxRssKiB };
+}
+
+/** How long each activity took, by the server's clock; the first of them was held. */
+async function stepsOf(day: WorkflowHandle, heldMs: number): Promise<Record<string, number>> {
+  const { events } = await day.fetchHistory();
+  const names = new Map<string, string>();
+  const began = new Map<string, number>();
+  const stepsMs: Record<string, number> = {};
+  for (const event of events ?? []) {
+    const at = Number(event.eventTime?.seconds) * 1_000 + (event.eventTime?.nanos ?? 0) / 1e6;
+    const started = event.activityTaskStartedEventAttributes;
+    const scheduled = event.activityTaskScheduledEventAttributes;
+    const completed = event.activityTaskCompletedEventAttributes;
+    if (scheduled) names.set(String(event.eventId), scheduled.activityType?.name ?? '');
+    if (started) began.set(String(started.scheduledEventId), at);
+    if (!completed) continue;
+    const id = String(completed.scheduledEventId);
+    const name = names.get(id) ?? id;
+    stepsMs[name] = at - (began.get(id) ?? at) - (name === 'loadBill' ? heldMs : 0);
+  }
+  return stepsMs;
 }
 
 /** Stops whoever passes it until it is released. */

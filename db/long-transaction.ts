@@ -19,7 +19,10 @@ export async function withLongTransaction<T>(
     await client.query('begin');
     await client.query(
       `set local statement_timeout = ${LONG_STATEMENT_MS};
-       set local idle_in_transaction_session_timeout = ${LONG_STATEMENT_MS}`,
+       set local idle_in_transaction_session_timeout = ${LONG_STATEMENT_MS};
+       -- A machine that died without a word is noticed within a minute, and its locks are free.
+       set local tcp_keepalives_idle = 30; set local tcp_keepalives_interval = 10;
+       set local tcp_keepalives_count = 3`,
     );
     const result = await fn(client);
     await client.query('commit');

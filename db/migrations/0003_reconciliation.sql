@@ -6,6 +6,9 @@
 -- From the business date on which a channel was configured its bills are due; earlier where its
 -- captures are older.
 alter table channels add column created_at timestamptz not null default now();
+-- A zone nobody knows is refused where it is written: one such row would stop the dates of all channels.
+alter table channels add constraint channels_time_zone_known
+  check (timezone(time_zone, '2000-01-01T00:00:00Z'::timestamptz) is not null);
 
 -- ---------------------------------------------------------------------------------------------
 -- Bills

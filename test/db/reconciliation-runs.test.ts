@@ -70,6 +70,12 @@ describe('which dates are due', () => {
     expect(await due('2026-11-02T05:00:00Z', 1)).toEqual([`${ch.channel} 2026-11-01`]);
   });
 
+  it('a zone nobody knows is refused where it is written, before it stops all dates', async () => {
+    await expect(channel({ time_zone: 'Mars/Olympus' })).rejects.toThrow(
+      /time zone "Mars\/Olympus"/,
+    );
+  });
+
   it('a report ends it, a dry run does not, and a next try puts it off', async () => {
     const ch = await channel();
     const now = '2026-05-02T01:00:00Z';
