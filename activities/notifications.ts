@@ -15,6 +15,7 @@ import type { OrderProgress } from '../domain/progress';
 import { notDelivered, orderNotFound } from '../workflows/failures';
 import type { ActivityDeps } from './deps';
 import { settlementDeps } from './deps';
+import { whileBeating } from './heartbeat';
 import { signedHeaders } from './merchant-signature';
 
 /** An activity tells this many events at most before it lets the run look at the order again. */
@@ -75,20 +76,6 @@ export function createNotificationSteps(deps: ActivityDeps) {
         return { order };
       }),
   };
-}
-
-/** Well below the activity's heartbeat timeout; most deliveries end before the first beat. */
-const BEAT_EVERY_MS = 3_000;
-
-/** Tells Temporal that this worker still lives, so that another takes over soon when it does not. */
-async function whileBeating<T>(work: () => Promise<T>): Promise<T> {
-  const context = Context.current();
-  const beating = setInterval(() => context.heartbeat(), BEAT_EVERY_MS);
-  try {
-    return await work();
-  } finally {
-    clearInterval(beating);
-  }
 }
 
 /** What one try came to; without an error the merchant has the event. */
