@@ -8,7 +8,7 @@ import { storableText } from '../domain/channel-facts';
 import type { OrderRef } from '../domain/orders';
 import { orderNotFound } from '../workflows/failures';
 import type { ActivityDeps } from './deps';
-import { whileBeating } from './heartbeat';
+import { whileBeating } from './heartbeats';
 import { signedHeaders } from './merchant-signature';
 
 export type { FulfilmentProgress } from '../db/fulfilment';

@@ -368,8 +368,8 @@ async function moveStep(
 ): Promise<void> {
   const { rowCount } = await client.query(
     `update fulfilment_steps set status = $5::text,
-       last_error = coalesce(left($6::text, 500),
-         case when $5::text in ('undoing', 'skipped') then last_error end),
+       last_error = case when $5::text = 'done' then null
+         else coalesce(left($6::text, 500), last_error) end,
        finished_at = case when $5::text in ('done', 'refused', 'skipped') then now()
          else finished_at end,
        undone_at = case when $5::text in ('undone', 'undo_failed') then now() end,

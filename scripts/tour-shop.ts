@@ -1,4 +1,5 @@
 import { Client } from '@temporalio/client';
+import { readFulfilmentSteps } from '../db/fulfilment-configuration';
 import { createPool } from '../db/transaction';
 import type { Pool } from '../db/transaction';
 import { MockChannelControl } from '../mock-channel/control-client';
@@ -6,6 +7,7 @@ import type { Summary } from '../mock-channel/figures';
 import { orderWorkflowId, reconciliationWorkflowId } from '../workflows/ids';
 import type { JournalLine } from './books/journal';
 import { appendToJournal } from './books/journal';
+import { MerchantSteps } from './merchant-steps';
 import type { Stack } from './servers/stack';
 import { connectTemporal } from './servers/temporal';
 import { waitFor } from './servers/wait';
@@ -167,6 +169,19 @@ export class TourShop {
     return reports[0];
   }
 
+  /** From now on the shop fulfils what is paid with these steps; none: it delivers by itself. */
+  async fulfilWith(names: readonly string[]): Promise<void> {
+    await this.pool.query(
+      `update merchants set fulfilment_steps = $2::jsonb where merchant_id = $1::text`,
+      [
+        this.stack.demo.merchantId,
+        JSON.stringify(
+          readFulfilmentSteps(MerchantSteps.configured(this.stack.merchant.base, names)),
+        ),
+      ],
+    );
+  }
+
   /** An order that its payer has paid, told and done. */
   async paidOrder(name: string): Promise<{ orderId: string; outTradeNo: string }> {
     const orderId = await this.createOrder(name);
@@ -208,6 +223,15 @@ export class TourShop {
        where merchant_id = $1::text and order_id = $2::text and status = 'open'`,
       orderId,
     );
+  }
+
+  async fulfilment(orderId: string): Promise<string | undefined> {
+    const [order] = await this.rows<{ fulfilmentStatus: string }>(
+      `select fulfilment_status as "fulfilmentStatus" from orders
+       where merchant_id = $1::text and order_id = $2::text`,
+      orderId,
+    );
+    return order?.fulfilmentStatus;
   }
 
   async status(orderId: string): Promise<string | undefined> {

@@ -216,6 +216,34 @@ export const TOUR: readonly TourStep[] = [
     },
   },
   {
+    title: 'A paid order is fulfilled in three steps; of the next one the last step is refused',
+    async run(shop) {
+      const { steps, acted } = shop.stack.merchant;
+      await shop.fulfilWith(['reserve', 'grant', 'ship']);
+      try {
+        const good = await shop.paidOrder('delivered');
+        assert.equal(await shop.fulfilment(good.orderId), 'done');
+        assert.deepEqual(steps.story(good.orderId), ['do reserve', 'do grant', 'do ship']);
+        // An answer that comes too late is asked for again; a refusal undoes what was done.
+        steps.behave = ({ call, step, copy }) => {
+          if (call === 'do' && step === 'ship') return { status: 422 };
+          return step === 'grant' && copy === 1 ? { holdMs: 20_000 } : {};
+        };
+        const { orderId } = await shop.paidOrder('refused');
+        assert.equal(await shop.fulfilment(orderId), 'failed');
+        assert.deepEqual(steps.standing(orderId), []);
+        assert.equal(steps.badSignatures, 0);
+        assert.equal(acted(orderId, 'order.fulfilment_failed').length, 1);
+        const books = await shop.books(orderId);
+        assert.deepEqual([books.refunds.count, books.netMinor], [1, { CNY: 0 }]);
+        return `${steps.story(orderId).join(', ')}; then 100.00 CNY went back, once`;
+      } finally {
+        steps.behave = () => ({});
+        await shop.fulfilWith([]);
+      }
+    },
+  },
+  {
     title: 'The worker is killed (kill -9) while the channel is being called',
     async run(shop) {
       const orderId = await shop.createOrder('crash');

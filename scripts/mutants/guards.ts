@@ -243,4 +243,31 @@ export const GUARDS: readonly Guard[] = [
     replace: ';',
     test: { file: 'test/db/operator-acts.test.ts', title: 'is work of its order while' },
   },
+  {
+    name: 'a step is not sent while a call of it is under way (condition)',
+    file: 'db/fulfilment.ts',
+    find: '         and next_due_at <= now()`,',
+    replace: '         `,',
+    test: {
+      file: 'test/db/fulfilment.test.ts',
+      title: 'are sent in their order, and not while a call of them is under way',
+    },
+  },
+  {
+    name: 'a step that is refused after a lost answer is undone (rule)',
+    file: 'domain/fulfilment.ts',
+    find: "return step.outcomeUnknown ? undone : 'refused';",
+    replace: "return 'refused';",
+    test: {
+      file: 'test/domain/fulfilment.test.ts',
+      title: 'undoes a refused step when an earlier try of it may have worked',
+    },
+  },
+  {
+    name: 'no further step once the payment is given back (rule)',
+    file: 'domain/fulfilment.ts',
+    find: "return settling && refundableMinor(settling) === 0 ? 'refunded' : undefined;",
+    replace: 'return undefined;',
+    test: { file: 'test/domain/fulfilment.test.ts', title: 'stops an order refunded in full' },
+  },
 ];

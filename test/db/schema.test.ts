@@ -78,6 +78,7 @@ describe('the schema', () => {
       trade_bills: 'trade_bill',
       reconciliation_runs: 'reconciliation_run',
       differences: 'difference',
+      fulfilment_steps: 'fulfilment_step',
     };
     for (const [table, subject] of Object.entries(tables)) {
       const { rows } = await client.query<{ check: string }>(
@@ -94,7 +95,8 @@ describe('the schema', () => {
   it('moves every subject under the trigger that asks the table', async () => {
     const { rows } = await client.query<{ definition: string }>(
       `select pg_get_triggerdef(oid) as definition from pg_trigger
-       where tgfoid = 'refuse_move_outside_table'::regproc and tgenabled = 'O'`,
+       where tgfoid in ('refuse_move_outside_table'::regproc,
+           'refuse_fulfilment_move_outside_table'::regproc) and tgenabled = 'O'`,
     );
     const subjects = rows.map(({ definition }) => /table\('(\w+)'\)/.exec(definition)?.[1]);
     expect(subjects.sort()).toEqual(Object.keys(MOVES).sort());

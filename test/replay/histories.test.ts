@@ -64,6 +64,13 @@ describe('B109: a new build and old histories', () => {
     ['refunded', 'signal nudge'],
     ['refund-asked', 'activity queryRefund'],
     ['refund-done', 'activity nudgeOrder'],
+    ['fulfilled', 'workflow fulfilment'],
+    ['fulfilment-done', 'activity callFulfilmentStep'],
+    ['fulfilment-retrying', 'timerStartedEventAttributes'],
+    ['fulfilment-told', 'signalExternalWorkflowExecutionInitiatedEventAttributes'],
+    ['fulfilment-stopped', 'signal nudge'],
+    ['fulfilment-refused', 'workflow refund'],
+    ['fulfilment-undone', 'upsertWorkflowSearchAttributesEventAttributes'],
     ['surplus', 'startChildWorkflowExecutionInitiatedEventAttributes'],
     ['second-attempt', 'activity openAttempt'],
     ['unknown-outcome', 'activity submitPayment'],
@@ -105,6 +112,7 @@ describe('B109: a new build and old histories', () => {
     ['queryRefund', 'asked'],
     ['loadBill', 'reconciled'],
     ['compareWithBill', 'reconciled'],
+    ['callFulfilmentStep', 'fulfilment-retrying'],
   ])('B109: %s renamed on purpose is caught by %s', async (activity, name) => {
     await expect(replay(named(name), renamed(activity))).rejects.toThrow(DeterminismViolationError);
   });
