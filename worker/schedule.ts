@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import { reconciliationScheduleId, sweepScheduleId } from '../workflows/ids';
@@ -76,6 +77,21 @@ async function ensureSchedule(
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
     const handle = client.schedule.getHandle(scheduleId);
-    await handle.update((existing) => ({ ...existing, spec, action, policies }));
+    await retried(() => handle.update((existing) => ({ ...existing, spec, action, policies })));
+  }
+}
+
+const TRIES = 5;
+const AGAIN_AFTER_MS = 1_000;
+
+/** A server under load may not be able to describe a schedule for a moment; a worker must start anyhow. */
+async function retried(work: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === TRIES) throw error;
+      await delay(AGAIN_AFTER_MS);
+    }
   }
 }

@@ -207,7 +207,12 @@ async function closeAtDeadline(run: OrderRun): Promise<void> {
 
 /** Money to give back: each refund is a child of its own, never awaited. */
 async function startRefunds(run: OrderRun): Promise<void> {
-  for (const { refundNo } of run.order?.refunds ?? []) {
+  const refunds = run.order?.refunds ?? [];
+  // One that is not open any more may be opened again by a person: then it needs a child again.
+  for (const refundNo of run.startedRefunds) {
+    if (!refunds.some((open) => open.refundNo === refundNo)) run.startedRefunds.delete(refundNo);
+  }
+  for (const { refundNo } of refunds) {
     if (run.startedRefunds.has(refundNo)) continue;
     run.startedRefunds.add(refundNo);
     await startRefund(run.ref, refundNo);

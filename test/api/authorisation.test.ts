@@ -92,6 +92,17 @@ const CALLS: Record<string, (things: Things) => Call> = {
     body: { name: 'Mo', reason: 'a test' },
     other: 'everything',
   }),
+  // A date that has not ended: an answer, and no run.
+  'POST /ops/reconciliations': () => ({
+    path: '/ops/reconciliations',
+    body: { channel: 'mock-a', day: '2999-01-01' },
+    other: 'everything',
+  }),
+  'GET /ops/reconciliations': () => ({ path: '/ops/reconciliations', other: 'everything' }),
+  'GET /ops/reconciliations/{day}': () => ({
+    path: '/ops/reconciliations/2026-05-01',
+    other: 'everything',
+  }),
   'GET /ops/search': () => ({ path: '/ops/search?status=paid', other: 'everything' }),
   'GET /ops/stuck': () => ({ path: '/ops/stuck', other: 'everything' }),
   'GET /v1/events': () => ({ path: '/v1/events', other: 'its own' }),
