@@ -121,11 +121,14 @@ describe('a worker killed with SIGKILL while it reconciles', () => {
       );
       expect(cases).toHaveLength(1);
       expect(await billCases(saga, p.channel, day)).toEqual([]);
-      const runs = [];
       const { workflowId } = dayHandle(saga, p.channel, day);
-      for await (const run of saga.client.workflow.list({ query: `WorkflowId = '${workflowId}'` }))
-        runs.push(run.status.name);
-      expect(runs).toEqual(['COMPLETED']);
+      const query = `WorkflowId = '${workflowId}'`;
+      // The server's list lags behind a little.
+      await waitFor('one run there ever was, and it has ended well', async () => {
+        const runs = [];
+        for await (const run of saga.client.workflow.list({ query })) runs.push(run.status.name);
+        return runs.join() === 'COMPLETED';
+      });
     },
     90_000,
   );
