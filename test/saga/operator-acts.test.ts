@@ -283,10 +283,9 @@ describe('surplus money', () => {
     });
     await saga.refund(orderId, 'R1', 4_000);
     await saga.untilRefund(orderId, 'R1', 'abnormal');
-    const held = await ops.openCase(orderId);
-    expect(
-      await ops.act(orderId, { kind: 'resend_refund', ...held.named, refund_no: 'R1' }),
-    ).toMatchObject({ status: 201 });
+    expect(await ops.decide(orderId, { kind: 'resend_refund', refund_no: 'R1' })).toMatchObject({
+      status: 201,
+    });
     await saga.untilRefund(orderId, 'R1', 'succeeded');
     await waitFor('the case closes', async () => (await ops.caseStatus(orderId))[0] === 'closed');
     await expectAlwaysTrue(saga, orderId);
