@@ -268,6 +268,6 @@ export const GUARDS: readonly Guard[] = [
     file: 'domain/fulfilment.ts',
     find: "return settling && refundableMinor(settling) === 0 ? 'refunded' : undefined;",
     replace: 'return undefined;',
-    test: { file: 'test/domain/fulfilment.test.ts', title: 'stops an order refunded in full' },
+    test: { file: 'test/domain/fulfilment.test.ts', title: 'stops an order' },
   },
 ];

@@ -37,7 +37,7 @@ const NAMESPACE_TIMEOUT_MS = 60_000;
 const RETENTION_SECONDS = 30 * 24 * 60 * 60;
 
 /**
- * Makes the namespace if the server lacks it, and waits until it can be described.
+ * Makes the namespace if the server lacks it, and waits until every part of the server knows it.
  * @throws when it may not be made (a hosted server): then make it there
  */
 export async function ensureNamespace(connection: Connection, namespace: string): Promise<void> {
@@ -58,8 +58,15 @@ export async function ensureNamespace(connection: Connection, namespace: string)
   } catch (error) {
     if (!isGrpcServiceError(error) || Number(error.code) !== ALREADY_EXISTS) throw error;
   }
-  // Every server process keeps its own list of namespaces and reads it anew every few seconds.
-  await waitFor(`the namespace ${namespace}`, NAMESPACE_TIMEOUT_MS, described, 200);
+  // Every part of a server keeps its own list of namespaces and reads it anew every few seconds; a
+  // worker that starts asks the part that knows search attributes.
+  const isKnown = async () =>
+    (await described()) &&
+    connection.operatorService.listSearchAttributes({ namespace }).then(
+      () => true,
+      (error: unknown) => !(isGrpcServiceError(error) && Number(error.code) === NOT_FOUND),
+    );
+  await waitFor(`the namespace ${namespace}`, NAMESPACE_TIMEOUT_MS, isKnown, 200);
 }
 
 /**

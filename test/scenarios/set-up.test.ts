@@ -75,7 +75,7 @@ describe('a namespace that was never prepared', () => {
     const processes = new SagaProcesses(saga);
     try {
       await expect(processes.startWorker()).rejects.toThrow(
-        /lacks the search attributes OrderId, MerchantId, PaymentStatus, Channel, NeedsReview[^]*scripts\/migrate\.ts/,
+        /lacks the search attributes OrderId, MerchantId, PaymentStatus, Channel, FulfilmentStatus, NeedsReview[^]*scripts\/migrate\.ts/,
       );
     } finally {
       await processes.end();

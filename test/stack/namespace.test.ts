@@ -6,7 +6,14 @@ import type { TemporalServer } from '../../scripts/servers/temporal';
 import { connectTemporal, startTemporal } from '../../scripts/servers/temporal';
 import { NEEDS_REVIEW, ORDER_ID } from '../../workflows/search-attributes';
 
-const NAMES = ['OrderId', 'MerchantId', 'PaymentStatus', 'Channel', 'NeedsReview'];
+const NAMES = [
+  'OrderId',
+  'MerchantId',
+  'PaymentStatus',
+  'Channel',
+  'FulfilmentStatus',
+  'NeedsReview',
+];
 const TEXT = 1;
 
 describe('B124: a server that knows none of our search attributes', () => {
