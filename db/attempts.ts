@@ -7,7 +7,7 @@ import type { PayParams } from './merchant-requests';
 import { deriveNumber } from './numbers';
 import { recordEvent } from './order-events';
 import type { OrderState } from './rows';
-import { lockOrderState, readOrderState } from './rows';
+import { lockOrder, lockOrderState, readOrderState } from './rows';
 import type { Client, Pool } from './transaction';
 import { withTransaction } from './transaction';
 
@@ -303,10 +303,7 @@ export async function savePayParameters(
   parameters: NonNullable<PayRecord['payParameters']>,
 ): Promise<void> {
   await withTransaction(pool, async (client) => {
-    await client.query(
-      `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
-      [ref.merchantId, ref.orderId],
-    );
+    await lockOrder(client, ref);
     await client.query(
       `with saved as (
          update pay_records set pay_parameters = $2::jsonb, updated_at = now()

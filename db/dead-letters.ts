@@ -1,5 +1,6 @@
 import type { OrderRef } from '../domain/orders';
 import type { EventIdentity } from './notifications';
+import { lockOrder } from './rows';
 import type { Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
 
@@ -122,10 +123,7 @@ export async function resendIn(
   );
   const ref = found.rows[0];
   if (!ref) return { outcome: 'not_found' };
-  await client.query(
-    `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
-    [ref.merchantId, ref.orderId],
-  );
+  await lockOrder(client, ref);
   const { rows } = await client.query<{ status: NotificationStatus; no_address: string | null }>(
     `select n.status, case when m.notify_url is null then 'the merchant has no address'
          when m.notify_stopped_at is not null

@@ -2,7 +2,7 @@ import type { DifferenceKind } from '../domain/differences';
 import { BILL_KINDS, STILL_PROCESSING } from '../domain/differences';
 import { sentenceOf } from '../domain/difference-words';
 import { openCase } from './cases';
-import { fromRow } from './rows';
+import { fromRow, lockOrder } from './rows';
 import type { Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
 
@@ -84,12 +84,8 @@ export async function openCaseOf(pool: Pool, differenceId: number): Promise<bool
     // Read, and read again once the order is locked, which always comes first.
     const seen = await readStanding(client, differenceId);
     if (!seen) return false;
-    if (seen.merchantId !== null && seen.orderId !== null) {
-      await client.query(
-        `select from orders where merchant_id = $1::text and order_id = $2::text for update`,
-        [seen.merchantId, seen.orderId],
-      );
-    }
+    if (seen.merchantId !== null && seen.orderId !== null)
+      await lockOrder(client, { merchantId: seen.merchantId, orderId: seen.orderId });
     const moved = await client.query(
       `update differences set status = 'case'
        where difference_id = $1::bigint and status in ('open', 'waiting', 'suspense')`,

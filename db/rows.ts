@@ -75,19 +75,26 @@ export async function readOrderState(
 }
 
 /**
- * Locks the order row, then reads the order and what belongs to it: the first statements of every
- * transaction that changes anything of an order. Two, because what belongs to the order must be read
- * after the lock is had.
+ * Locks the order row: the first statement of every transaction that changes anything of an order.
+ * False when there is no such order.
+ */
+export async function lockOrder(client: Queryable, ref: OrderRef): Promise<boolean> {
+  const locked = await client.query(
+    `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
+    [ref.merchantId, ref.orderId],
+  );
+  return locked.rowCount !== 0;
+}
+
+/**
+ * Locks the order row, then reads the order and what belongs to it. Two statements, because what belongs
+ * to the order must be read after the lock is had.
  */
 export async function lockOrderState(
   client: Queryable,
   ref: OrderRef,
 ): Promise<OrderState | undefined> {
-  const locked = await client.query(
-    `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
-    [ref.merchantId, ref.orderId],
-  );
-  return locked.rowCount === 0 ? undefined : readOrderState(client, ref);
+  return (await lockOrder(client, ref)) ? readOrderState(client, ref) : undefined;
 }
 
 /**

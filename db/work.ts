@@ -1,6 +1,7 @@
 import type { OrderRef } from '../domain/orders';
 import { openCase, openOrphanCase } from './cases';
 import { touchOrder } from './changes';
+import { lockOrder } from './rows';
 import type { Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
 
@@ -56,10 +57,7 @@ export async function noteRunStarted(client: Queryable, ref: OrderRef): Promise<
 /** Surplus money that nothing takes care of is put before a person. */
 export async function holdLooseSurplus(pool: Pool, ref: OrderRef): Promise<void> {
   await withTransaction(pool, async (client) => {
-    await client.query(
-      `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,
-      [ref.merchantId, ref.orderId],
-    );
+    await lockOrder(client, ref);
     const { rows } = await client.query<{
       channel: string;
       channel_trade_no: string;

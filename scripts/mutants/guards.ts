@@ -70,17 +70,11 @@ export const GUARDS: readonly Guard[] = [
     name: 'the order row is locked first',
     file: 'db/rows.ts',
     find:
-      'export async function lockOrderState(\n' +
-      '  client: Queryable,\n' +
-      '  ref: OrderRef,\n' +
-      '): Promise<OrderState | undefined> {\n' +
+      'export async function lockOrder(client: Queryable, ref: OrderRef): Promise<boolean> {\n' +
       '  const locked = await client.query(\n' +
       '    `select 1 from orders where merchant_id = $1::text and order_id = $2::text for update`,',
     replace:
-      'export async function lockOrderState(\n' +
-      '  client: Queryable,\n' +
-      '  ref: OrderRef,\n' +
-      '): Promise<OrderState | undefined> {\n' +
+      'export async function lockOrder(client: Queryable, ref: OrderRef): Promise<boolean> {\n' +
       '  const locked = await client.query(\n' +
       '    `select 1 from orders where merchant_id = $1::text and order_id = $2::text`,',
     test: { file: 'test/db/change-statements.test.ts', title: 'whoever holds the order’s lock' },
