@@ -4,6 +4,7 @@ import type { FeedEvent } from '../../db/event-feed';
 import { eventBody, webhookIdOf } from '../../db/notifications';
 import type { EventIdentity } from '../../db/notifications';
 import { eventList } from '../answer-schemas';
+import { decodeCursor, encodeCursor } from '../cursors';
 import { Problem } from '../problems';
 import { route } from '../route';
 import type { RouteDeps } from '../route';
@@ -29,7 +30,7 @@ export const listEvents = route<object, z.infer<typeof eventsQuery>, undefined>(
       status: 200,
       body: {
         events: events.map(eventView),
-        next_after: last ? encodeCursor(last) : (query.after ?? null),
+        next_after: last ? encodeCursor([last.eventNo, markOf(last)]) : (query.after ?? null),
         has_more: events.length === limit,
       },
     };
@@ -40,12 +41,8 @@ function eventView(event: FeedEvent) {
   return { id: webhookIdOf(event), ...eventBody(event), delivery: event.status };
 }
 
-const cursorShape = z.tuple([z.number().int().min(1).max(Number.MAX_SAFE_INTEGER), z.string()]);
-
 /** The place of the last event read, and which event that was. */
-function encodeCursor(event: FeedEvent): string {
-  return Buffer.from(JSON.stringify([event.eventNo, markOf(event)])).toString('base64url');
-}
+const cursorShape = z.tuple([z.number().int().min(1).max(Number.MAX_SAFE_INTEGER), z.string()]);
 
 function markOf(event: EventIdentity): string {
   return webhookIdOf(event).slice(-12);
@@ -57,17 +54,8 @@ function markOf(event: EventIdentity): string {
  * a backup, and what was numbered since is numbered anew
  */
 async function requirePlace(deps: RouteDeps, merchantId: string, text: string): Promise<number> {
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-  } catch {
-    value = undefined;
-  }
-  const cursor = cursorShape.safeParse(value);
-  if (!cursor.success) {
-    throw new Problem('invalid_request', 'query.after: must be the next_after of an earlier page');
-  }
-  const [eventNo, mark] = cursor.data;
+  const said = 'query.after: must be the next_after of an earlier page';
+  const [eventNo, mark] = decodeCursor(text, cursorShape, said);
   const event = await readFeedEvent(deps.pool, merchantId, eventNo);
   if (event && markOf(event) === mark) return eventNo;
   throw new Problem(

@@ -9,6 +9,7 @@ import { isIdentifier } from '../../domain/orders';
 import type { OrderRef } from '../../domain/orders';
 import { orderList, order as orderSchema } from '../answer-schemas';
 import { orderHeadView, orderUrl, orderView } from '../answers';
+import { decodeCursor, encodeCursor, OF_EARLIER_PAGE } from '../cursors';
 import { orderNotFound, Problem } from '../problems';
 import { route } from '../route';
 import type { ApiAnswer, ApiRoute, RouteDeps } from '../route';
@@ -124,12 +125,15 @@ export const listOrdersRoute = route<object, z.infer<typeof listQuery>, undefine
     const { orders, next } = await listOrders(deps.pool, {
       merchantId: caller.merchantId,
       status: query.status,
-      after: query.cursor === undefined ? undefined : decodeCursor(query.cursor),
+      after: query.cursor === undefined ? undefined : placeOf(query.cursor),
       limit: query.limit === undefined ? PAGE_DEFAULT : Number(query.limit),
     });
     return {
       status: 200,
-      body: { orders: orders.map(orderHeadView), next_cursor: next ? encodeCursor(next) : null },
+      body: {
+        orders: orders.map(orderHeadView),
+        next_cursor: next ? encodeCursor([next.createdAtMicros, next.orderId]) : null,
+      },
     };
   },
 });
@@ -142,18 +146,7 @@ const cursorShape = z.tuple([
   z.string().refine(isIdentifier),
 ]);
 
-function encodeCursor({ createdAtMicros, orderId }: OrderCursor): string {
-  return Buffer.from(JSON.stringify([createdAtMicros, orderId])).toString('base64url');
-}
-
-function decodeCursor(text: string): OrderCursor {
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-  } catch {
-    value = undefined;
-  }
-  const cursor = cursorShape.safeParse(value);
-  if (cursor.success) return { createdAtMicros: cursor.data[0], orderId: cursor.data[1] };
-  throw new Problem('invalid_request', 'query.cursor: must be the next_cursor of an earlier page');
+function placeOf(cursor: string): OrderCursor {
+  const [createdAtMicros, orderId] = decodeCursor(cursor, cursorShape, OF_EARLIER_PAGE);
+  return { createdAtMicros, orderId };
 }

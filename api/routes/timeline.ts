@@ -1,11 +1,12 @@
 import { z } from '@hono/zod-openapi';
 import { readTimeline } from '../../db/timeline';
-import type { TimelineCursor, TimelineEntry } from '../../db/timeline';
+import type { TimelineEntry } from '../../db/timeline';
 import { readOrder } from '../../db/rows';
 import type { OrderRef } from '../../domain/orders';
 import { entryView, timeline as timelineSchema } from '../ops-answers';
 import { opsOrderParams, timelineQuery } from '../ops-schemas';
-import { orderNotFound, Problem } from '../problems';
+import { decodeCursor, encodeCursor, OF_EARLIER_PAGE } from '../cursors';
+import { orderNotFound } from '../problems';
 import { route } from '../route';
 import type { ApiAnswer, RouteDeps } from '../route';
 import { orderParams } from '../schemas';
@@ -59,7 +60,10 @@ async function answerTimeline(
   if (!(await readOrder(deps.pool, ref))) throw orderNotFound(ref.orderId);
   const { entries, next } = await readTimeline(deps.pool, ref, {
     withPrivate,
-    after: query.cursor === undefined ? undefined : decodeCursor(query.cursor),
+    after:
+      query.cursor === undefined
+        ? undefined
+        : decodeCursor(query.cursor, cursorShape, OF_EARLIER_PAGE),
     limit: query.limit === undefined ? PAGE_DEFAULT : Number(query.limit),
   });
   const shown = withPrivate ? entries : entries.map(forMerchant);
@@ -68,9 +72,7 @@ async function answerTimeline(
     body: {
       order_id: ref.orderId,
       entries: shown.map((entry) => entryView(entry, ref, deps)),
-      next_cursor: next
-        ? Buffer.from(JSON.stringify(next.map(String))).toString('base64url')
-        : null,
+      next_cursor: next ? encodeCursor(next.map(String)) : null,
     },
   };
 }
@@ -88,15 +90,3 @@ const whole = z
   .transform(Number)
   .refine(Number.isSafeInteger);
 const cursorShape = z.tuple([whole, whole.refine((rank) => rank < 1000), whole]);
-
-function decodeCursor(text: string): TimelineCursor {
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-  } catch {
-    value = undefined;
-  }
-  const cursor = cursorShape.safeParse(value);
-  if (cursor.success) return cursor.data;
-  throw new Problem('invalid_request', 'query.cursor: must be the next_cursor of an earlier page');
-}
