@@ -11,7 +11,8 @@ import {
   reviseSuspense,
 } from '../db/reconciliation';
 import { failpoint } from '../db/failpoint';
-import { billDeadline } from '../domain/business-day';
+import { billDeadline, waitForBill } from '../domain/business-day';
+import type { BillMissing } from '../domain/business-day';
 import { rung } from '../domain/ladders';
 import type { BillFault } from '../domain/trade-bill';
 import { reconciliationWorkflowId } from '../workflows/ids';
@@ -87,20 +88,19 @@ export function createReconciliationSteps(deps: ActivityDeps) {
 
     /** How long to wait for the bill, or null when its deadline has passed: then a person is told. */
     async noteBillMissing(
-      input: Day & { dryRun: boolean; tries: number; reason: string; retryAfterMs: number | null },
+      input: Day & BillMissing & { dryRun: boolean; reason: string },
     ): Promise<{ waitMs: number | null }> {
       const { channel, day, dryRun, reason } = input;
       const { row, policy } = await configuredChannel(deps, channel);
       const leftMs = billDeadline(day, row.timeZone).getTime() - Date.now();
-      if (leftMs <= 0) {
+      const waitMs = waitForBill(input, leftMs, policy.tradeBillLadderMs);
+      if (waitMs === null) {
         await failpoint('recon-no-bill:before', day);
         await noteNoBill(pool, { channel, day, dryRun, reason });
         await failpoint('recon-no-bill:after', day);
-        return { waitMs: null };
+      } else {
+        await noteWaiting(pool, { channel, day, reason, nextTryInMs: waitMs });
       }
-      const ladderMs = rung(policy.tradeBillLadderMs, input.tries - 1);
-      const waitMs = Math.min(Math.max(ladderMs, input.retryAfterMs ?? 0), leftMs);
-      await noteWaiting(pool, { channel, day, reason, nextTryInMs: waitMs });
       return { waitMs };
     },
 

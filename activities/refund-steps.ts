@@ -70,6 +70,7 @@ export function createRefundSteps(deps: ActivityDeps) {
      * new one is started only when the order has work left, so that the last word costs no run for nothing.
      */
     async nudgeOrder(ref: OrderRef): Promise<void> {
+      await failpoint('nudge-order:before', ref.orderId);
       const { policyOf } = await settlementDeps(deps);
       const progress = await readProgress(deps.pool, ref, policyOf);
       const order = await readOrder(deps.pool, ref);

@@ -3,6 +3,8 @@
  * date of some midnight, which is another day elsewhere.
  */
 
+import { rung } from './ladders';
+
 const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
 const DAY_MS = 86_400_000;
 
@@ -39,6 +41,34 @@ export function noonOf(day: string, timeZone: string): Date {
 /** A trade bill is due by noon of the day after its date, by the channel's own clocks. */
 export function billDeadline(day: string, timeZone: string): Date {
   return noonOf(addDays(day, 1), timeZone);
+}
+
+/** So many tries in a row may find nobody before a bill that is overdue is taken for missing. */
+const UNREACHED_TRIES = 3;
+
+/**
+ * How long to wait for a bill that did not come, in milliseconds; null when it is to be taken for
+ * missing. A channel that says "not there" past the deadline is believed; a connection that broke
+ * says nothing about the bill, so it is tried again also then.
+ *
+ * @param tries how often it has been asked for, this time included
+ * @param leftMs until the deadline; zero and less: past it
+ */
+export function waitForBill(
+  { outcome, tries, retryAfterMs }: BillMissing,
+  leftMs: number,
+  ladderMs: readonly number[],
+): number | null {
+  if (leftMs > 0) return Math.min(Math.max(rung(ladderMs, tries - 1), retryAfterMs ?? 0), leftMs);
+  if (outcome === 'unavailable' && tries < UNREACHED_TRIES) return rung(ladderMs, 0);
+  return null;
+}
+
+export interface BillMissing {
+  /** `not_ready`: the channel says so. `unavailable`: nobody knows. */
+  outcome: 'not_ready' | 'unavailable';
+  tries: number;
+  retryAfterMs: number | null;
 }
 
 function clockAt(instant: Date, timeZone: string): string {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { statedTotals } from './bill-text';
 import type { Bills } from './bills';
 import type { BillFile } from './bills';
-import type { BillNotReady } from './bill-types';
+import type { BillFileDefects, BillKey, BillNotReady } from './bill-types';
 import type { FaultAction } from './control-types';
 import type { Account, BillCall, DialectFormat } from './dialect';
 
@@ -20,7 +20,7 @@ const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
 
 /** Answers one dialect's questions for trade bills, and hands out their files. */
 export class BillAnswers {
-  private readonly files = new Map<string, { file: BillFile; cutOff: CutOff | undefined }>();
+  private readonly files = new Map<string, { file: BillFile; key: BillKey }>();
 
   constructor(
     private readonly format: DialectFormat,
@@ -39,11 +39,11 @@ export class BillAnswers {
     const defects = this.bills.plan(key).file;
     if (notReady) {
       const head = { day, fileName: `${day}.csv`, sha256: SHA256_OF_NOTHING, totals: null };
-      return this.head({ ...head, charset: 'utf-8', path: this.own(ZERO) }, null, undefined);
+      return this.head({ ...head, charset: 'utf-8', path: this.own(ZERO) }, key, null);
     }
     const file = await this.bills.make(key);
     const path = `/v3/bill/files/${file.sha256.slice(0, 32)}`;
-    this.files.set(path, { file, cutOff: defects.cutOff });
+    this.files.set(path, { file, key });
     const charset = file.charset === 'utf-16le' ? 'utf-8' : file.charset;
     const hasTotals = defects.totals !== false && !defects.headerOnly;
     const head = {
@@ -54,7 +54,7 @@ export class BillAnswers {
       charset: defects.declaredCharset ?? charset,
       path: this.own(path),
     };
-    return this.head(head, file, defects.cutOff);
+    return this.head(head, key, file);
   }
 
   private download(pathAndQuery: string): BillReply {
@@ -62,17 +62,18 @@ export class BillAnswers {
     if (path === ZERO) return fileReply({ 'content-type': 'application/gzip' }, null, undefined);
     const known = this.files.get(path);
     if (!known) return this.notReady({});
-    return fileReply({ 'content-type': 'application/gzip' }, known.file, known.cutOff);
+    const cutOff = this.bills.takeCutOff(known.key);
+    return fileReply({ 'content-type': 'application/gzip' }, known.file, cutOff);
   }
 
   private head(
     head: Parameters<DialectFormat['billAnswer']>[1],
+    key: BillKey,
     file: BillFile | null,
-    cutOff: CutOff | undefined,
   ): BillReply {
     const answer = this.format.billAnswer(this.account, head);
     if ('content' in answer) return { kind: 'content', content: answer.content };
-    return fileReply(answer.headers, file, cutOff);
+    return fileReply(answer.headers, file, file ? this.bills.takeCutOff(key) : undefined);
   }
 
   private own(path: string): string {
@@ -98,7 +99,7 @@ export function billFault(fault: FaultAction | undefined): 'drop' | 'http' | 'ht
   return answer === 'drop' || answer === 'http' || answer === 'html' ? answer : undefined;
 }
 
-type CutOff = { share: number; how: 'connection' | 'whole' };
+type CutOff = NonNullable<BillFileDefects['cutOff']>;
 
 function fileReply(
   headers: Headers,

@@ -133,7 +133,12 @@ export const billFileSchema = z.strictObject({
   sayDay: z.string().optional(),
   /** The file ends after this share of its bytes; by a lost connection, or as if it were all. */
   cutOff: z
-    .strictObject({ share: z.number().min(0).max(1), how: z.enum(['connection', 'whole']) })
+    .strictObject({
+      share: z.number().min(0).max(1),
+      how: z.enum(['connection', 'whole']),
+      /** So many downloads; absent: every one. */
+      times: z.number().int().min(1).optional(),
+    })
     .optional(),
   /** This many bytes of filler lines after the header, packed almost to nothing in mock-b. */
   bombBytes: z.number().int().min(1).optional(),

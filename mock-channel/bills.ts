@@ -112,6 +112,16 @@ export class Bills {
     return notReady;
   }
 
+  /** How the download that now begins is cut off; counts down. Undefined: it comes whole. */
+  takeCutOff(key: BillKey): BillFileDefects['cutOff'] {
+    const { cutOff } = this.plan(key).file;
+    if (cutOff?.times !== undefined) {
+      const times = cutOff.times - 1;
+      this.set({ ...key, file: { cutOff: times > 0 ? { ...cutOff, times } : undefined } });
+    }
+    return cutOff;
+  }
+
   /** The bill as the books and what was set for it have it now. */
   async make(key: BillKey): Promise<BillFile> {
     const { settings } = this.parts;

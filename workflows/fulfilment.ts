@@ -46,22 +46,42 @@ export async function fulfilment(input: OrderRef): Promise<FulfilmentResult> {
   CancellationScope.current().cancelRequested.catch(() => (stopping = true));
 
   return CancellationScope.nonCancellable(async () => {
-    let progress = await step('loadFulfilment', ref, 'load the fulfilment');
+    let progress = await load('load the fulfilment');
+    for (;;) {
+      progress = await carry(progress);
+      await nudgeOrder(ref);
+      if (!nudged || stopping) break;
+      // Since it was last read: the order may stand again, and have found this run still there.
+      progress = await load('load the fulfilment once more');
+    }
+    if (progress.isOpen) {
+      throw new CancelledFailure('stopped; the order goes on with its fulfilment');
+    }
+    return { status: progress.status };
+  });
+
+  /** What the database knows from here on: news told before is in it. */
+  function load(summary: string): Promise<FulfilmentProgress> {
+    nudged = false;
+    return step('loadFulfilment', ref, summary);
+  }
+
+  /** Calls the merchant step by step, until nothing is to be called or the run is to stop. */
+  async function carry(progress: FulfilmentProgress): Promise<FulfilmentProgress> {
     while (progress.next && !stopping) {
       const { next } = progress;
       line = show(progress);
-      if (nudged || next.dueInMs > 0) {
-        const wait = Math.max(1, next.dueInMs);
-        const called =
-          nudged || (await condition(() => nudged || stopping, wait, { summary: line }));
-        nudged = false;
-        if (called) {
-          progress = await step('loadFulfilment', ref, 'load the fulfilment again');
-          continue;
-        }
+      if (next.dueInMs > 0) {
+        await condition(() => nudged || stopping, next.dueInMs, { summary: line });
+      }
+      // Also when it is due: the order may not stand any more.
+      if (nudged || stopping) {
+        progress = await load('load the fulfilment again');
+        continue;
       }
       const { stepNo, call, tryNo } = next;
       const answer = await ask({ ...ref, stepNo, call, tryNo }, next);
+      nudged = false;
       progress = await step(
         'settleFulfilmentStep',
         { ...ref, stepNo, call, tryNo, answer },
@@ -70,15 +90,13 @@ export async function fulfilment(input: OrderRef): Promise<FulfilmentResult> {
       if (answer.outcome === 'not_sent' && progress.next) {
         progress.next.dueInMs = Math.max(HELD_BACK_MS, progress.next.dueInMs);
       }
-      if (workflowInfo().historyLength > EVENTS_PER_RUN)
-        return continueAsNew<typeof fulfilment>(ref);
+      if (workflowInfo().historyLength > EVENTS_PER_RUN) {
+        await continueAsNew<typeof fulfilment>(ref);
+      }
     }
     line = show(progress);
-    await nudgeOrder(ref);
-    if (progress.isOpen)
-      throw new CancelledFailure('stopped; the order goes on with its fulfilment');
-    return { status: progress.status };
-  });
+    return progress;
+  }
 }
 
 /** One call of the merchant; whatever goes wrong is an unknown outcome, never a refusal. */

@@ -102,10 +102,10 @@ async function fetchBill(
       );
       return outcome;
     }
-    const { reason, retryAfterMs } = outcome;
+    const { reason } = outcome;
     const { waitMs } = await step(
       'noteBillMissing',
-      { ...day, dryRun, tries, reason, retryAfterMs },
+      { ...day, ...outcome, dryRun, tries },
       `no bill yet (${outcome.outcome}): until when is it waited for?`,
     );
     if (waitMs === null) return { outcome: 'none' };

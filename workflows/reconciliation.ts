@@ -6,10 +6,10 @@
  * runs already is ours. Ends: when they have started. It also puts what is overdue before a person,
  * whatever the children do: one that hangs delays neither that nor another day.
  */
-import { ParentClosePolicy, startChild, WorkflowIdReusePolicy } from '@temporalio/workflow';
-import { TypedSearchAttributes, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { TypedSearchAttributes } from '@temporalio/common';
 import type { DueDay } from '../activities/reconciliation';
 import { step } from './activities';
+import { startAbandoned } from './children';
 import type { reconcileDay } from './reconciliation-day';
 import { CHANNEL } from './search-attributes';
 
@@ -28,20 +28,11 @@ export async function reconciliation(input: ReconciliationInput): Promise<{ star
   return { started: started.filter(Boolean).length };
 }
 
-/** Waits only until the child has started: one not yet started when its parent closes never would. */
-async function startDay({ channel, day, workflowId }: DueDay): Promise<boolean> {
-  try {
-    await startChild<typeof reconcileDay>('reconcileDay', {
-      workflowId,
-      args: [{ channel, day, dryRun: false, actor: 'schedule' }],
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
-      typedSearchAttributes: new TypedSearchAttributes([{ key: CHANNEL, value: channel }]),
-      staticSummary: `reconcile ${channel}, ${day}`,
-    });
-    return true;
-  } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    return false;
-  }
+function startDay({ channel, day, workflowId }: DueDay): Promise<boolean> {
+  return startAbandoned<typeof reconcileDay>('reconcileDay', {
+    workflowId,
+    args: [{ channel, day, dryRun: false, actor: 'schedule' }],
+    typedSearchAttributes: new TypedSearchAttributes([{ key: CHANNEL, value: channel }]),
+    staticSummary: `reconcile ${channel}, ${day}`,
+  });
 }

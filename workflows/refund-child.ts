@@ -1,44 +1,25 @@
 /** How an order's run starts and reaches the children that give money back. */
-import {
-  getExternalWorkflowHandle,
-  ParentClosePolicy,
-  startChild,
-  WorkflowIdReusePolicy,
-} from '@temporalio/workflow';
-import { TypedSearchAttributes, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { TypedSearchAttributes } from '@temporalio/common';
 import type { OrderRef } from '../domain/orders';
+import { nudge, startOrNudge } from './children';
 import { refundWorkflowId } from './ids';
-import { nudgeSignal } from './messages';
 import type { refund } from './refund';
 import { MERCHANT_ID, ORDER_ID } from './search-attributes';
 
-/**
- * Starts the refund's child and waits only until it has started: a child not yet started when its
- * parent closes would never start. One that is there already is ours.
- */
+/** Sees to it that a run carries this open refund. */
 export async function startRefund(ref: OrderRef, refundNo: string): Promise<void> {
-  try {
-    await startChild<typeof refund>('refund', {
-      workflowId: refundWorkflowId(ref, refundNo),
-      args: [{ ...ref, refundNo }],
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
-      typedSearchAttributes: new TypedSearchAttributes([
-        { key: ORDER_ID, value: ref.orderId },
-        { key: MERCHANT_ID, value: ref.merchantId },
-      ]),
-      staticSummary: `refund ${refundNo} of order ${ref.orderId}`,
-    });
-  } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-  }
+  await startOrNudge<typeof refund>('refund', {
+    workflowId: refundWorkflowId(ref, refundNo),
+    args: [{ ...ref, refundNo }],
+    typedSearchAttributes: new TypedSearchAttributes([
+      { key: ORDER_ID, value: ref.orderId },
+      { key: MERCHANT_ID, value: ref.merchantId },
+    ]),
+    staticSummary: `refund ${refundNo} of order ${ref.orderId}`,
+  });
 }
 
 /** Tells a running child that its refund has news; one that has ended needs none. */
 export async function tellRefund(ref: OrderRef, refundNo: string): Promise<void> {
-  try {
-    await getExternalWorkflowHandle(refundWorkflowId(ref, refundNo)).signal(nudgeSignal);
-  } catch {
-    // Not running: what was settled is in PostgreSQL, and whoever carries the refund loads it.
-  }
+  await nudge(refundWorkflowId(ref, refundNo));
 }

@@ -46,21 +46,38 @@ export async function refund(input: RefundInput): Promise<RefundResult> {
   CancellationScope.current().cancelRequested.catch(() => (stopping = true));
 
   return CancellationScope.nonCancellable(async () => {
-    let progress = await step('loadRefund', input, 'load the refund');
+    let progress = await load('load the refund');
+    for (;;) {
+      progress = await carry(progress);
+      await nudgeOrder({ merchantId: input.merchantId, orderId: input.orderId });
+      if (!nudged || stopping) break;
+      // Since it was last read: a person may have opened it again, and found this run still there.
+      progress = await load('load the refund once more');
+    }
+    if (progress.isOpen) throw new CancelledFailure('stopped; the sweep goes on with the refund');
+    return { status: progress.status };
+  });
+
+  /** What the database knows from here on: news told before is in it. */
+  function load(summary: string): Promise<RefundProgress> {
+    nudged = false;
+    return step('loadRefund', input, summary);
+  }
+
+  /** Sends and asks, until the refund is not open any more or the run is to stop. */
+  async function carry(progress: RefundProgress): Promise<RefundProgress> {
     while (progress.isOpen && !stopping) {
       line = lineOf(progress);
       setCurrentDetails(line);
       if (progress.dueInMs > 0) {
-        const called = await condition(() => nudged || stopping, progress.dueInMs, {
-          summary: line,
-        });
-        nudged = false;
-        if (called) {
-          progress = await step('loadRefund', input, 'load the refund again');
+        await condition(() => nudged || stopping, progress.dueInMs, { summary: line });
+        if (nudged || stopping) {
+          progress = await load('load the refund again');
           continue;
         }
       }
       const answer = await ask(input, progress);
+      nudged = false;
       progress = await step(
         'settleRefundAnswer',
         { ...input, call: progress.call, answer },
@@ -69,13 +86,14 @@ export async function refund(input: RefundInput): Promise<RefundResult> {
       if (answer.outcome === 'not_sent' && progress.isOpen) {
         progress = { ...progress, dueInMs: Math.max(HELD_BACK_MS, progress.dueInMs) };
       }
-      if (workflowInfo().historyLength > EVENTS_PER_RUN) return continueAsNew<typeof refund>(input);
+      if (workflowInfo().historyLength > EVENTS_PER_RUN) {
+        await continueAsNew<typeof refund>(input);
+      }
     }
-    setCurrentDetails(lineOf(progress));
-    await nudgeOrder({ merchantId: input.merchantId, orderId: input.orderId });
-    if (progress.isOpen) throw new CancelledFailure('stopped; the sweep goes on with the refund');
-    return { status: progress.status };
-  });
+    line = lineOf(progress);
+    setCurrentDetails(line);
+    return progress;
+  }
 }
 
 /** One call about the refund; whatever goes wrong is an unknown outcome, never a failure. */

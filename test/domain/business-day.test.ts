@@ -1,4 +1,11 @@
-import { addDays, billDeadline, dayAt, isDay, noonOf } from '../../domain/business-day';
+import {
+  addDays,
+  billDeadline,
+  dayAt,
+  isDay,
+  noonOf,
+  waitForBill,
+} from '../../domain/business-day';
 
 describe('a business date', () => {
   it.each([
@@ -40,5 +47,20 @@ describe('a business date', () => {
   it('has its noon on the days on which clocks are changed, too', () => {
     expect(noonOf('2026-03-08', 'America/New_York').toISOString()).toBe('2026-03-08T16:00:00.000Z');
     expect(noonOf('2026-11-01', 'America/New_York').toISOString()).toBe('2026-11-01T17:00:00.000Z');
+  });
+});
+
+describe('the wait for a bill that did not come', () => {
+  it.each([
+    ['the first rung', 'not_ready', 1, null, 60_000, 100],
+    ['the second rung', 'unavailable', 2, null, 60_000, 300],
+    ['as long as the channel asks for', 'not_ready', 1, 5_000, 60_000, 5_000],
+    ['not past the deadline', 'not_ready', 2, 5_000, 250, 250],
+    ['past it, “not there” is believed', 'not_ready', 1, 5_000, 0, null],
+    ['past it, a connection that broke says nothing', 'unavailable', 1, 5_000, -1, 100],
+    ['nor does a second', 'unavailable', 2, null, -1, 100],
+    ['a third ends it', 'unavailable', 3, null, -1, null],
+  ] as const)('%s', (_, outcome, tries, retryAfterMs, leftMs, waitMs) => {
+    expect(waitForBill({ outcome, tries, retryAfterMs }, leftMs, [100, 300])).toBe(waitMs);
   });
 });

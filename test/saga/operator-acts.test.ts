@@ -13,6 +13,7 @@ beforeAll(async () => {
   });
   ops = await Operators.of(saga);
 });
+afterEach(() => delete process.env['FAILPOINT']);
 afterAll(() => saga?.stop());
 
 describe('an order under review', () => {
@@ -274,13 +275,17 @@ describe('surplus money', () => {
     expect(settled).toMatchObject([{ status: 'captured', capture_id: Number(good.capture_id) }]);
   });
 
-  it('of an abnormal refund is sent again under the same number', async () => {
+  it.each([
+    ['', 0],
+    [', also while the run that found it so is still ending', 2_000],
+  ])('of an abnormal refund is sent again under the same number%s', async (_, holdMs) => {
     const { orderId, outTradeNo } = await saga.paidOrder();
     await saga.mock.addFault({
       match: { operation: 'refund', outTradeNo },
       times: 1,
       do: { refund: 'abnormal' },
     });
+    process.env['FAILPOINT'] = `nudge-order:before#${orderId}~${holdMs}`;
     await saga.refund(orderId, 'R1', 4_000);
     await saga.untilRefund(orderId, 'R1', 'abnormal');
     expect(await ops.decide(orderId, { kind: 'resend_refund', refund_no: 'R1' })).toMatchObject({

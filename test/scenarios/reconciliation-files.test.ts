@@ -2,19 +2,15 @@ import type { BillFileDefects } from '../../mock-channel/bill-types';
 import { Saga } from '../support/saga';
 import type { ChannelName } from '../support/reconciliations';
 import {
-  begin,
   billCases,
   CHANNELS,
   daysAgo,
-  ended,
   expectWhole,
   paidOn,
   reconcile,
-  report,
   standing,
   zoneAtHour,
 } from '../support/reconciliations';
-import { waitFor } from '../support/wait';
 
 /** What a bill may look like: read exactly, or refused by name; nothing is ever invented. */
 describe('files of trade bills, end to end', () => {
@@ -256,19 +252,12 @@ describe('files of trade bills, end to end', () => {
     });
 
     it('a connection lost in the middle is no bad file: it is fetched again', async () => {
-      const { day } = await aBill('mock-b', { cutOff: { share: 0.5, how: 'connection' } }, 3);
-      await begin(saga, 'mock-b', day);
-      await waitFor('a first try', async () => {
-        const rows = await saga.rows(
-          `select from trade_bills where business_date = $1::date and fault = 'cut_off'`,
-          day,
-        );
-        return rows.length > 0;
-      });
-      await saga.mock.resetBill({ dialect: 'mock-b', day });
-      await ended(saga, 'mock-b', day);
-      const found = await report(saga, 'mock-b', day);
+      const cutOff = { share: 0.5, how: 'connection', times: 2 } as const;
+      const { day } = await aBill('mock-b', { cutOff }, 3);
+      const found = await reconcile(saga, 'mock-b', day);
       expect(found).toMatchObject({ status: 'done', differences: [] });
+      const { file } = await saga.mock.bill({ dialect: 'mock-b', day });
+      expect(file.cutOff).toBeUndefined();
       expect(await billCases(saga, 'mock-b', day)).toEqual([]);
     });
 
