@@ -107,7 +107,7 @@ function packages(/** @type {string} */ folder) {
 
 /** The import boundaries alone; test/stack/boundaries.test.ts shows that each of them reports. */
 export const boundaryConfigs = Object.keys(ALLOWED).map((folder) => ({
-  files: [`${folder}/**/*.ts`],
+  files: [`${folder}/**/*.{ts,tsx}`],
   rules: {
     '@typescript-eslint/no-restricted-imports': ['error', { patterns: boundaries(folder) }],
     // The rule above does not see import(): what it would load cannot be checked.
@@ -117,10 +117,20 @@ export const boundaryConfigs = Object.keys(ALLOWED).map((folder) => ({
   },
 }));
 
+/** Type-checked against the DOM's own types (tsconfig.pages.json), so names are known there. */
+const browserGlobals = Object.fromEntries(
+  (
+    'window document location navigator localStorage fetch performance setTimeout clearTimeout setInterval ' +
+    'AbortSignal BroadcastChannel EventSource FormData HTMLElement HTMLFormElement URLSearchParams'
+  )
+    .split(' ')
+    .map((name) => [name, 'readonly']),
+);
+
 export default tseslint.config(
   { ignores: ['node_modules/', 'dist/', '.cache/', '.data/', 'coverage/'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [eslint.configs.recommended, tseslint.configs.recommended],
     languageOptions: {
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
@@ -165,5 +175,11 @@ export default tseslint.config(
         URL: 'readonly',
       },
     },
+  },
+  {
+    // What browsers run.
+    files: ['api/pages/assets/*.js'],
+    extends: [eslint.configs.recommended],
+    languageOptions: { globals: browserGlobals },
   },
 );

@@ -1,10 +1,17 @@
+const swc = { jsc: { target: 'es2023' }, sourceMaps: 'inline' };
+const JSX = {
+  parser: { syntax: 'typescript', tsx: true },
+  transform: { react: { runtime: 'automatic', importSource: 'hono/jsx' } },
+};
+
 /** @type {import('jest').Config} */
 module.exports = {
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   transform: {
-    '^.+\\.[cm]?ts$': ['@swc/jest', { jsc: { target: 'es2023' }, sourceMaps: 'inline' }],
+    '^.+\\.[cm]?ts$': ['@swc/jest', swc],
+    '^.+\\.tsx$': ['@swc/jest', { ...swc, jsc: { ...swc.jsc, ...JSX } }],
   },
   // One PostgreSQL and one Temporal for the whole run, started outside of jest's sandbox.
   globalSetup: '<rootDir>/test/support/servers-start.ts',

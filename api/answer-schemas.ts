@@ -90,6 +90,10 @@ const orderHead = z.object({
   currency: z.string(),
   subject: z.string(),
   metadata: z.record(z.string(), z.unknown()),
+  pay_url: z
+    .string()
+    .openapi({ description: 'The payer’s page of this order: send the payer there.' }),
+  return_url: z.string().nullable(),
   status: orderStatus,
   status_reason: z.string().nullable(),
   refund_status: z.enum(['none', 'pending', 'partial', 'full']),

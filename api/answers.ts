@@ -9,13 +9,21 @@ export function orderUrl(orderId: string): string {
   return `/v1/orders/${orderId}`;
 }
 
-export function orderHeadView(order: Order) {
+/** The payer's page: whoever has its address may pay the order. */
+export function payUrl({ payToken }: Order, publicUrl: string): string {
+  return `${publicUrl}/pay/${payToken}`;
+}
+
+/** @param publicUrl where payers reach this API */
+export function orderHeadView(order: Order, publicUrl: string) {
   return {
     order_id: order.orderId,
     amount: order.amountMinor,
     currency: order.currency,
     subject: order.subject,
     metadata: order.metadata,
+    pay_url: payUrl(order, publicUrl),
+    return_url: order.returnUrl,
     status: order.status,
     status_reason: order.statusReason,
     refund_status: order.refundStatus,
@@ -29,11 +37,11 @@ export function orderHeadView(order: Order) {
   };
 }
 
-export function orderView(state: OrderState) {
+export function orderView(state: OrderState, publicUrl: string) {
   const captures = state.captures.filter(({ kind }) => kind !== 'early_reversal');
   const settling = settlingCapture(state);
   return {
-    ...orderHeadView(state.order),
+    ...orderHeadView(state.order, publicUrl),
     captured_minor: sum(captures, 'amountMinor'),
     refunded_minor: sum(captures, 'refundedMinor'),
     reversed_minor: sum(captures, 'reversedMinor'),

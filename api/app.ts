@@ -16,6 +16,8 @@ import { handle } from './route';
 import type { ApiRoute, RouteDeps } from './route';
 import { receiveCallback } from './routes/callbacks';
 import { createRouteTable } from './routes/table';
+import { Assets } from './pages/assets';
+import { createPayPages, PAY_FILES } from './pages/pay';
 import { VersionWatch } from './version-watch';
 
 export interface Api {
@@ -65,6 +67,9 @@ export function createApp(deps: ApiDeps): Api {
   app.post('/callbacks/:channel', (c) =>
     measured(metrics, c, '/callbacks/{channel}', () => receiveCallback(c, routeDeps)),
   );
+  const assets = new Assets(PAY_FILES);
+  app.route('/assets', assets.app());
+  app.route('/pay', createPayPages(routeDeps, assets));
   app.get('/healthz', (c) => c.json({ ok: true }));
   app.get('/readyz', async (c) => {
     const readiness = await readReadiness(deps.client, deps.pool, deps.taskQueue, outstanding);

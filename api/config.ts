@@ -20,6 +20,8 @@ export interface ApiConfig {
   temporal: ClientConnectConfig;
   limits: ApiLimits;
   temporalUiUrl: string | undefined;
+  /** Undefined: the address it listens on. */
+  publicUrl: string | undefined;
 }
 
 const whole = (min: number, max: number, otherwise: number) =>
@@ -41,6 +43,7 @@ const environment = z.object({
       error: 'must be minor units such as 100000, or 100000,JPY:2000000',
     })
     .optional(),
+  PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
   TEMPORAL_UI_URL: z.url({ protocol: /^https?$/ }).optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   ORDER_EXPIRES_IN_MIN_S: whole(1, 60, DEFAULT_LIMITS.expiresInMinS),
@@ -82,6 +85,7 @@ export function readConfig(env: Environment): ApiConfig {
       aloneUpTo: readAloneUpTo(vars.ACTS_ALONE_UP_TO),
     },
     temporalUiUrl: vars.TEMPORAL_UI_URL,
+    publicUrl: vars.PUBLIC_URL?.replace(/\/+$/, ''),
   };
 }
 

@@ -11,6 +11,8 @@ export interface ApiDeps {
   channels: ChannelRegistry;
   log: Logger;
   limits: ApiLimits;
+  /** Where payers reach this API, without a slash at the end: links to its pages begin with it. */
+  publicUrl(): string;
   /** Temporal Web: entries of a timeline link to their runs there. */
   temporalUiUrl?: string | undefined;
 }

@@ -84,6 +84,11 @@ const metadata = z
     description: 'At most 4 KB, kept as given.',
   });
 
+const webUrl = z
+  .string()
+  .max(2048)
+  .refine(isWebUrl, { error: 'must be an absolute http or https URL' });
+
 /** 7 days. */
 const EXPIRES_IN_MAX_S = 604_800;
 const EXPIRES_IN_DEFAULT_S = 1_800;
@@ -113,6 +118,9 @@ export function newOrderSchema(expiresInMinS: number) {
           description: 'Seconds until the order takes no more money.',
         }),
       metadata: metadata.default({}),
+      return_url: webUrl
+        .optional()
+        .openapi({ description: 'Where the payer’s page leads back to.' }),
     })
     .openapi('NewOrder');
 }
@@ -126,11 +134,7 @@ export const newPayment = z
       .string()
       .regex(/^[A-Za-z0-9_.-]{1,32}$/)
       .optional(),
-    return_url: z
-      .string()
-      .max(2048)
-      .refine(isWebUrl, { error: 'must be an absolute http or https URL' })
-      .optional(),
+    return_url: webUrl.optional(),
     client_ip: z
       .string()
       .refine((value) => isIP(value) !== 0, { error: 'must be an IPv4 or IPv6 address' })

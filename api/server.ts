@@ -62,6 +62,7 @@ export async function startApi(
       onRefreshError: (error) => log.warn({ err: error }, 'the channels could not be read again'),
     },
   });
+  let url = `http://${config.host}:${config.port}`;
   const api = createApp({
     pool,
     client,
@@ -70,6 +71,7 @@ export async function startApi(
     log,
     limits: config.limits,
     temporalUiUrl: config.temporalUiUrl,
+    publicUrl: () => config.publicUrl ?? url,
   });
 
   const forgetting = setInterval(() => {
@@ -89,7 +91,7 @@ export async function startApi(
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : config.port;
-  const url = `http://${config.host}:${port}`;
+  url = `http://${config.host}:${port}`;
   log.info({ url }, 'the API listens');
 
   return {

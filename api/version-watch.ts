@@ -28,6 +28,11 @@ export class VersionWatch {
     this.#client = client;
   }
 
+  /** Whether the process is shutting down: nobody is waited for any more. */
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** Resolves when the order's version is another one than known, at the latest after `maxMs`. */
   async changed(
     ref: OrderRef,

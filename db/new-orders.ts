@@ -11,6 +11,7 @@ export interface NewOrder {
   subject: string;
   expiresInS: number;
   metadata: Record<string, unknown>;
+  returnUrl: string | null;
   /** Who made it, for the order's history: `merchant:<key id>`. */
   actor: string;
 }
@@ -27,9 +28,9 @@ export async function insertOrder(
     const { rowCount } = await client.query(
       `with new_order as (
          insert into orders (merchant_id, order_id, amount_minor, currency, subject, metadata,
-           expires_at)
+           expires_at, return_url)
          values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::jsonb,
-           now() + $7::int * interval '1 second')
+           now() + $7::int * interval '1 second', $9::text)
          on conflict (merchant_id, order_id) do nothing
          returning merchant_id, order_id, status
        )
@@ -45,6 +46,7 @@ export async function insertOrder(
         JSON.stringify(order.metadata),
         order.expiresInS,
         order.actor,
+        order.returnUrl,
       ],
     );
     const inserted = rowCount === 1;
@@ -64,7 +66,8 @@ async function isSameContent(
     `select from orders
      where merchant_id = $1::text and order_id = $2::text and amount_minor = $3::bigint
        and currency = $4::text and subject = $5::text and metadata = $6::jsonb
-       and expires_at = created_at + $7::int * interval '1 second'`,
+       and expires_at = created_at + $7::int * interval '1 second'
+       and return_url is not distinct from $8::text`,
     [
       order.merchantId,
       order.orderId,
@@ -73,6 +76,7 @@ async function isSameContent(
       order.subject,
       JSON.stringify(order.metadata),
       order.expiresInS,
+      order.returnUrl,
     ],
   );
   return rowCount === 1;

@@ -52,6 +52,8 @@ export interface ChannelRow {
   gatewayUrl: string;
   /** IANA zone of its business date. */
   timeZone: string;
+  /** What payers read on the page; null: its own name. */
+  displayName?: string | null;
   payEnabled: boolean;
   refundEnabled: boolean;
   /**

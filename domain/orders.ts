@@ -26,6 +26,10 @@ export interface Order extends OrderRef {
   currency: string;
   subject: string;
   metadata: Record<string, unknown>;
+  /** In the address of the payer's page; never in a log or a history. */
+  payToken: string;
+  /** Where the shop wants its payer back. */
+  returnUrl: string | null;
   status: OrderStatus;
   statusReason: string | null;
   refundStatus: RefundStatusOfOrder;

@@ -14,10 +14,18 @@ import { ensureInstalled, projectFolder } from './install.mjs';
 
 const CHECKS = [
   { name: 'type check', command: ['node_modules/typescript/bin/tsc', '--noEmit', '-p', '.'] },
+  {
+    name: 'type check of what browsers run',
+    command: ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.pages.json'],
+  },
   { name: 'lint', command: ['node_modules/eslint/bin/eslint.js', '--max-warnings', '0', '.'] },
   {
     name: 'format',
-    command: ['node_modules/prettier/bin/prettier.cjs', '--check', '**/*.{ts,mjs,cjs,yml}'],
+    command: [
+      'node_modules/prettier/bin/prettier.cjs',
+      '--check',
+      '**/*.{ts,tsx,js,mjs,cjs,css,yml}',
+    ],
   },
 ];
 

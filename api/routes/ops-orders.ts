@@ -48,7 +48,7 @@ export const readOpsOrder = route<z.infer<typeof opsOrderParams>, undefined, und
     return {
       status: 200,
       body: {
-        ...orderView(state),
+        ...orderView(state, deps.publicUrl()),
         merchant_id: ref.merchantId,
         captures: capturesView(state),
         cases: cases.map((found) => caseView(found, deps)),

@@ -33,7 +33,7 @@ export async function answerOrder(
   const state = await requireOrderState(deps, ref);
   return {
     status,
-    body: orderView(state),
+    body: orderView(state, deps.publicUrl()),
     headers: { ETag: `"${state.order.version}"` },
   };
 }
@@ -60,6 +60,7 @@ export function createOrder(expiresInMinS: number): ApiRoute {
         subject: body.subject,
         expiresInS: body.expires_in,
         metadata: body.metadata,
+        returnUrl: body.return_url ?? null,
         actor: `merchant:${caller.keyId}`,
       });
       if (!same) {
@@ -131,7 +132,7 @@ export const listOrdersRoute = route<object, z.infer<typeof listQuery>, undefine
     return {
       status: 200,
       body: {
-        orders: orders.map(orderHeadView),
+        orders: orders.map((order) => orderHeadView(order, deps.publicUrl())),
         next_cursor: next ? encodeCursor([next.createdAtMicros, next.orderId]) : null,
       },
     };

@@ -53,7 +53,8 @@ export const payOrder = route<z.infer<typeof orderParams>, undefined, NewPayment
   },
 });
 
-async function pay(
+/** Opens an attempt under this number, or finds the one that is there. */
+export async function pay(
   deps: RouteDeps,
   ref: OrderRef,
   requestNo: string,

@@ -124,6 +124,7 @@ export async function startApiHarness(
       channels,
       log,
       limits: { ...DEFAULT_LIMITS, ...said.limits },
+      publicUrl: () => 'https://pay.example',
       temporalUiUrl: said.temporalUiUrl,
     }),
   );

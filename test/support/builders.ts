@@ -35,6 +35,8 @@ export function anOrder(said: Partial<Order> = {}): Order {
     createdAt: at('12:00'),
     paidAt: null,
     closedAt: null,
+    payToken: 'a'.repeat(64),
+    returnUrl: null,
     latePaymentPolicy: 'refund',
     ...said,
   };
