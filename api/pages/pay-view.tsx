@@ -70,11 +70,12 @@ export function PayMain(props: PayFragment) {
         <dd class="amount">{amount}</dd>
       </dl>
       <p class="text">{text}</p>
-      <p id="said" class="said" role="status"></p>
       {view.state === 'going' && <Going view={view} labelOf={labelOf} words={words} />}
       {view.mayPay && view.state !== 'waiting' && (
         <Choices {...{ view, offers, words, amount, action }} />
       )}
+      {/* Below the button, which so stays where the pointer is. */}
+      <p id="said" class="said" role="status"></p>
       {showsTime && (
         <p class="time">
           {words.timeLeft} <span id="countdown">{clock(Date.parse(order.expiresAt) - nowMs)}</span>

@@ -102,12 +102,14 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
       const now = (await readOrderState(deps.pool, link.ref)) ?? link.state;
       const fresh = { ...link, state: now };
       const view = payPageView(now, Date.now());
-      const go = problem === undefined && view.state === 'going' ? webAddressOf(view) : undefined;
-      if (wantsJson(c)) return c.json(await answer(c, fresh, { view, go, problem }));
+      const isSent = problem === undefined && view.state === 'going';
+      // A code is shown, not followed: the payer's other device does that.
       const isCode = view.record?.payParameters?.type === 'qr_code';
+      const go = isSent && !isCode ? webAddressOf(view) : undefined;
+      if (wantsJson(c)) return c.json(await answer(c, fresh, { view, go, problem }));
       // See other, so that a reload asks and does not send. A redirect to the channel would be refused by
       // the policy for forms, so the page itself leads there.
-      return go && !isCode ? leave(c, go) : c.redirect(ownAddress(c), 303);
+      return go ? leave(c, go) : c.redirect(ownAddress(c), 303);
     },
   );
 

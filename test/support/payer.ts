@@ -60,6 +60,11 @@ export async function shows(page: Page, ...states: PayPageState[]): Promise<void
 
 export const payButton = (page: Page) => page.locator('[data-pay] button');
 
+/** A press that waits for nothing, as the button stands at this moment. */
+export async function press(page: Page): Promise<void> {
+  await page.evaluate("document.querySelector('[data-pay] button').click()");
+}
+
 /** What the page says to a person, in one piece. */
 export async function words(page: Page): Promise<string> {
   return (await page.locator('main').innerText()).replace(/\s+/g, ' ');
