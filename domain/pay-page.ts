@@ -31,8 +31,8 @@ const LINK_OUTLIVES_ORDER_MS = 24 * 60 * 60 * 1000;
 
 /** Whether the link has expired with its order: it names the order to nobody any more. */
 export function isLinkOver(order: Order, nowMs: number): boolean {
-  const isOpen = order.status === 'created' || order.status === 'paying';
-  return !isOpen && nowMs > Date.parse(order.expiresAt) + LINK_OUTLIVES_ORDER_MS;
+  const hasEnded = order.status === 'paid' || order.status === 'closed';
+  return hasEnded && nowMs > Date.parse(order.expiresAt) + LINK_OUTLIVES_ORDER_MS;
 }
 
 export function payPageView(

@@ -60,6 +60,12 @@ interface Link {
   state: OrderState;
 }
 
+/** Why a link names no order: there is none, or it has expired with its order. */
+type NoLink = 404 | 410;
+
+const isLink = (found: Link | NoLink): found is Link => typeof found === 'object';
+
+/** Everything below `/pay`. */
 export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
   const app = new Hono();
   let streams = 0;
@@ -86,16 +92,16 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
   });
 
   app.get('/:token', async (c) => {
-    const link = await find(c, deps);
-    return link ? page(c, link) : notFound(c);
+    const link = await find(c);
+    return isLink(link) ? page(c, link) : nothing(c, link);
   });
 
   app.post(
     '/:token',
     bodyLimit({ maxSize: BODY_MAX_BYTES, onError: (c) => c.text('too large', 413) }),
     async (c) => {
-      const link = await find(c, deps);
-      if (!link) return notFound(c);
+      const link = await find(c);
+      if (!isLink(link)) return nothing(c, link);
       const choice = await choiceOf(c);
       if (!choice) return c.text('choose a way to pay', 400);
       const problem = await attempt(link, choice);
@@ -114,15 +120,15 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
   );
 
   app.get('/:token/state', async (c) => {
-    const link = await find(c, deps);
-    if (!link) return c.json({ code: 'not_found' }, 404);
+    const link = await find(c);
+    if (!isLink(link)) return nothing(c, link);
     return c.json(await answer(c, link), 200, NO_STORE);
   });
 
   app.get('/:token/events', async (c) => {
-    const link = await find(c, deps);
+    const link = await find(c);
     // 204 tells a browser not to open the stream again.
-    if (!link) return c.body(null, 204);
+    if (!isLink(link)) return c.body(null, 204);
     if (streams >= STREAMS_MAX || deps.versions.isClosed) {
       return c.body(null, 503, { 'retry-after': '5' });
     }
@@ -156,12 +162,13 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
     });
   });
 
-  async function find(c: Context, { pool }: RouteDeps): Promise<Link | undefined> {
+  async function find(c: Context): Promise<Link | NoLink> {
     const token = c.req.param('token') ?? '';
-    if (!TOKEN.test(token)) return undefined;
-    const found = await readPayLink(pool, token);
-    const state = found && (await readOrderState(pool, found));
-    if (!found || !state) return undefined;
+    if (!TOKEN.test(token)) return 404;
+    const found = await readPayLink(deps.pool, token);
+    const state = found && (await readOrderState(deps.pool, found));
+    if (!found || !state) return 404;
+    if (isLinkOver(state.order, Date.now())) return 410;
     const { merchantId, orderId, merchantName } = found;
     return { ref: { merchantId, orderId }, merchantName, state };
   }
@@ -224,10 +231,7 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
   }
 
   async function page(c: Context, link: Link): Promise<Response> {
-    const { order } = link.state;
-    const language = speaks(c);
-    const words = WORDS[language];
-    if (isLinkOver(order, Date.now())) return plain(c, 410, words.linkOver);
+    const words = WORDS[speaks(c)];
     const view = payPageView(link.state, Date.now());
     const mayChange = view.state === 'going' || view.state === 'waiting';
     return c.html(
@@ -291,8 +295,10 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
     );
   }
 
-  function notFound(c: Context) {
-    return plain(c, 404, WORDS[speaks(c)].linkUnknown);
+  /** The same whatever was asked for: a link that names no order says nothing of one. */
+  function nothing(c: Context, why: NoLink) {
+    const words = WORDS[speaks(c)];
+    return plain(c, why, why === 410 ? words.linkOver : words.linkUnknown);
   }
 
   function frame(c: Context) {
