@@ -117,6 +117,7 @@ export async function seedDemo(databaseUrl: string, demo: Demo, urls: DemoUrls):
         gatewayUrl,
         // As the practice channel dates its bills, unless its control interface says otherwise.
         timeZone: 'UTC',
+        displayName: `Practice channel ${channel.slice(-1).toUpperCase()}`,
         payEnabled: true,
         refundEnabled: true,
         secretRefs: { current: secretRef },

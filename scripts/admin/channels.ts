@@ -12,6 +12,7 @@ const SETTINGS = {
   app: 'ID',
   gateway: 'URL',
   'time-zone': 'IANA zone',
+  'display-name': 'TEXT',
   pay: 'on|off',
   refund: 'on|off',
   secret: 'ROLE=env:NAME|ROLE=file:/path|ROLE=none',
@@ -121,6 +122,12 @@ async function store(
   };
 }
 
+/** What payers read where they choose how to pay. */
+function displayName(value: string): string {
+  if (value.trim() !== '' && value.length <= 60) return value;
+  throw new AdminRefusal('--display-name must be 1 to 60 characters');
+}
+
 function withOptions(options: Record<string, string[]>, row: ChannelRow): ChannelRow {
   const given = <T>(name: string, otherwise: T, read: (value: string) => T): T => {
     const value = one(options, name);
@@ -134,6 +141,7 @@ function withOptions(options: Record<string, string[]>, row: ChannelRow): Channe
     appId: given('app', row.appId, (v) => filled('app', v)),
     gatewayUrl: given('gateway', row.gatewayUrl, (v) => webAddress('gateway', v)),
     timeZone: given('time-zone', row.timeZone, zone),
+    displayName: given('display-name', row.displayName ?? null, displayName),
     payEnabled: given('pay', row.payEnabled, isOn('pay')),
     refundEnabled: given('refund', row.refundEnabled, isOn('refund')),
     secretRefs: secretsOf(options['secret'] ?? [], row.secretRefs),
