@@ -14,12 +14,17 @@ export function deriveNumber(secret: string, parts: readonly string[], counter: 
   const digest = createHmac('sha256', secret)
     .update(JSON.stringify([...parts, counter]))
     .digest();
-  let bits = 0n;
-  for (const byte of digest) bits = (bits << 8n) | BigInt(byte);
   let number = '';
-  for (let i = 0; i < LENGTH; i++) {
-    number += ALPHABET.charAt(Number(bits & 31n));
-    bits >>= 5n;
+  // Five bits at a time, the lowest first.
+  let [bits, count, byte] = [0, 0, digest.length];
+  while (number.length < LENGTH) {
+    if (count < 5) {
+      bits |= digest.readUInt8(--byte) << count;
+      count += 8;
+    }
+    number += ALPHABET.charAt(bits & 31);
+    bits >>= 5;
+    count -= 5;
   }
   return number;
 }
