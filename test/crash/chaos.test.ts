@@ -10,7 +10,7 @@ import { CALL_TIMEOUT_MS, liftFaults, setFaults } from './chaos-faults';
 import { OrderScript } from './chaos-script';
 
 /** The whole size runs in the long run. */
-const ORDERS = process.env['FULL'] ? 600 : 40;
+const ORDERS = process.env['FULL'] ? 300 : 40;
 /** Orders whose scripts run beside each other. */
 const AT_ONCE = 12;
 /** CHAOS_SEED repeats a run's dice; the machine's timing is never the same twice. */
@@ -103,6 +103,7 @@ async function killWorkers(
  * alive and is not.
  */
 async function endEveryOrder(saga: Saga, scripts: readonly OrderScript[]): Promise<void> {
+  const overdue = new Set<string>();
   await inParallel(scripts, 8, async (script) => {
     const { orderId } = script;
     await waitFor(
@@ -112,6 +113,9 @@ async function endEveryOrder(saga: Saga, scripts: readonly OrderScript[]): Promi
         if (status === 'created' || status === 'paying') {
           if (script.below(2) === 0) await payUp(saga, orderId);
           else await cancelForGood(saga, orderId);
+        } else if (!overdue.has(orderId) && (await hasUnknownAttempt(saga, orderId))) {
+          overdue.add(orderId);
+          await ageOrder(saga, orderId, '1 hour');
         }
         return untilSettledOrHeld(saga, orderId);
       },
@@ -154,6 +158,17 @@ async function untilSettledOrHeld(saga: Saga, orderId: string): Promise<boolean>
   const rest = work.filter(({ reason }) => !(reason === 'refund' && isHeld));
   if (rest.length > 0) throw new Error(`work of ${orderId}: ${JSON.stringify(rest)}`);
   return true;
+}
+
+/** Of an order that needs it no more: what the channel does not know may still arrive until the deadline. */
+async function hasUnknownAttempt(saga: Saga, orderId: string): Promise<boolean> {
+  const found = await saga.rows(
+    `select from pay_records where merchant_id = $1::text and order_id = $2::text
+       and status in ('created', 'submitting', 'pending') and last_fact_state = 'not_found'`,
+    saga.merchantId,
+    orderId,
+  );
+  return found.length > 0;
 }
 
 /** An attempt that never arrived may still do so until the deadline: then that is over, too. */
