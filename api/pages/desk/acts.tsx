@@ -5,8 +5,7 @@ import { ActFacts, ActNotice, actPath, ConfirmForm } from './act-view';
 import type { Desk, DeskApp, DeskContext, Refused } from './frame';
 import { keepName, nameOf } from './names';
 import { DESK } from './guard';
-import { money } from './money';
-import { Choice, More, OrderLink, Status, Table, Text, Time, words } from './parts';
+import { Money, Choice, More, OrderLink, Status, Table, Text, Time, words } from './parts';
 import type { Act, ActList } from './shapes';
 
 const STATUSES = ['waiting_second', 'accepted', 'done', 'refused'] as const;
@@ -52,7 +51,7 @@ export function addActs(app: DeskApp, desk: Desk): void {
               <a href={actPath(act.act_no)}>{actWords(act.kind)}</a>,
               <Status of={act.status} />,
               <OrderLink merchantId={act.merchant_id} orderId={act.order_id} />,
-              act.amount === null ? '–' : money(act.amount, act.currency),
+              <Money of={act.amount} in={act.currency} />,
               <Text of={act.by.name} />,
               <Time at={act.created_at} />,
               <Text of={act.reason} />,

@@ -38,7 +38,7 @@ export function verdictOf(report: ReportHead): { tone: string; says: string } {
     case 'waiting_bill':
       return { tone: 'warn', says: 'waits for bill' };
     case 'rejected':
-      return { tone: 'bad', says: 'bill rejected' };
+      return { tone: 'bad', says: 'bad bill' };
     case 'no_bill':
       return { tone: 'bad', says: 'no bill' };
   }

@@ -88,7 +88,8 @@ function Totals({ report }: { report: Report }) {
       rows={report.totals.map((totals) => [
         totals.currency,
         ...[totals.file, totals.matched, totals.differences, totals.unknown, totals.ours_only].map(
-          ({ rows, net_minor: net }) => `${money(net, totals.currency)} in ${rows}`,
+          ({ rows, net_minor: net }) =>
+            `${money(net, totals.currency)}, ${rows} ${rows === 1 ? 'row' : 'rows'}`,
         ),
       ])}
       empty="Nothing was compared."

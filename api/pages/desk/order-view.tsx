@@ -1,5 +1,5 @@
 import { money } from './money';
-import { Data, Facts, OrderLink, Status, Table, Text, Time, words } from './parts';
+import { Money, Data, Facts, OrderLink, Status, Table, Text, Time, words } from './parts';
 import type { HeldCapture, OpsOrder } from './shapes';
 
 export function OrderFacts({ order }: { order: OpsOrder }) {
@@ -43,11 +43,11 @@ export function Captures({ of: captures }: { of: readonly HeldCapture[] }) {
       heads={['Capture', 'Amount', 'Status', 'Is', 'Left', 'Held by the case', 'Refunded', 'At']}
       rows={captures.map((one) => [
         one.capture_id,
-        money(one.amount, one.currency),
+        <Money of={one.amount} in={one.currency} />,
         <Status of={one.status} />,
         one.settles ? 'pays the order' : words(one.kind),
-        money(one.rest, one.currency),
-        money(one.held, one.currency),
+        <Money of={one.rest} in={one.currency} />,
+        <Money of={one.held} in={one.currency} />,
         `${money(one.refunded, one.currency)}${one.reserved > 0 ? `, ${money(one.reserved, one.currency)} on its way` : ''}`,
         <>
           <bdi>{one.channel}</bdi> <bdi>{one.channel_trade_no}</bdi>
@@ -78,7 +78,7 @@ export function Attempts({ order }: { order: OpsOrder }) {
           {one.status_reason !== null && <Text of={words(one.status_reason)} />}
         </>,
         <Text of={one.channel} />,
-        money(one.amount, one.currency),
+        <Money of={one.amount} in={one.currency} />,
         <Text of={one.out_trade_no} />,
         <Text of={one.channel_trade_no} />,
         <Time at={one.created_at} />,
@@ -108,7 +108,7 @@ export function Refunds({ order }: { order: OpsOrder }) {
           <Status of={one.status} />{' '}
           {one.status_reason !== null && <Text of={words(one.status_reason)} />}
         </>,
-        money(one.amount, one.currency),
+        <Money of={one.amount} in={one.currency} />,
         one.origin,
         <Text of={one.reason} />,
         <Text of={one.out_refund_no} />,

@@ -3,6 +3,7 @@ import type { Child, PropsWithChildren } from 'hono/jsx';
 import type { Problem } from '../../problems';
 import { problemCodes } from '../../problems';
 import { DESK } from './guard';
+import { money } from './money';
 
 /** Words from outside: kept apart from the direction of what stands around them. */
 export function Text({ of }: { of: unknown }) {
@@ -58,6 +59,12 @@ export function words(code: string): string {
 export function Status({ of }: { of: string | null }) {
   if (of === null) return <span class="soft">–</span>;
   return <span class={`chip ${TONES[of] ?? ''}`}>{words(of)}</span>;
+}
+
+/** An amount that is never broken over two lines. */
+export function Money({ of, in: currency }: { of: number | null; in: string | null }) {
+  if (of === null) return <span class="soft">–</span>;
+  return <span class="money">{money(of, currency)}</span>;
 }
 
 export function OrderLink({

@@ -2,8 +2,9 @@ import { CURRENCIES } from '../../../domain/money';
 import { searchRoute } from '../../routes/ops-orders';
 import { orderStatus } from '../../schemas';
 import type { Desk, DeskApp, Form } from './frame';
-import { money, typedAmount } from './money';
+import { typedAmount } from './money';
 import {
+  Money,
   Choice,
   Field,
   Note,
@@ -129,7 +130,7 @@ function Found({ found }: { found: FoundOrders }) {
           <OrderLink merchantId={one.merchant_id} orderId={one.order_id} />,
           <Status of={one.status} />,
           <Status of={one.refund_status} />,
-          money(one.amount, one.currency),
+          <Money of={one.amount} in={one.currency} />,
           one.matched.map(words).join(', '),
           <Time at={one.created_at} />,
           <RunLink url={one.run_url} />,

@@ -2,8 +2,7 @@ import { stuckRoute } from '../../routes/ops-orders';
 import { actWords } from './act-bodies';
 import { actPath } from './act-view';
 import type { Desk, DeskApp } from './frame';
-import { money } from './money';
-import { OrderLink, RunLink, Status, Table, Text, Time, words } from './parts';
+import { Money, OrderLink, RunLink, Status, Table, Text, Time, words } from './parts';
 import type { Stuck } from './shapes';
 
 /** What should have gone on by now and has not. */
@@ -38,7 +37,7 @@ export function addStuck(app: DeskApp, desk: Desk): void {
               <Text of={one.refund_no} />,
               <Status of={one.status} />,
               <OrderLink merchantId={one.merchant_id} orderId={one.order_id} />,
-              money(one.amount, one.currency),
+              <Money of={one.amount} in={one.currency} />,
               <Text of={one.channel} />,
               <Time at={one.created_at} />,
               <RunLink url={one.run_url} what="refund" />,
