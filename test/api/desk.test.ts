@@ -42,6 +42,16 @@ const acts = async (orderId: string) => {
 };
 const pageOf = (orderId: string) => `/orders/${api.merchantId}/${orderId}`;
 
+test('an address with a slash too many leads to the page', async () => {
+  for (const [path, place] of [
+    ['/', '/ops/ui'],
+    ['/cases/', '/ops/ui/cases'],
+  ] as const) {
+    const answer = await lin.get(path);
+    expect([answer.status, answer.headers.get('location')]).toEqual([301, place]);
+  }
+});
+
 describe('the login', () => {
   test('takes a key with the scope operator, and keeps only the hash of what it gives', async () => {
     const client = new DeskClient(api);

@@ -84,7 +84,9 @@ export function createDesk(deps: RouteDeps, assets: Assets): Hono<DeskEnv> {
   addReconciliation(app, desk);
   addDeadLetters(app, desk);
   addStuck(app, desk);
-  app.all('*', () => {
+  app.all('*', (c) => {
+    const trimmed = c.req.path.replace(/\/+$/, '');
+    if (c.req.method === 'GET' && trimmed !== c.req.path) return c.redirect(trimmed, 301);
     throw new Problem('not_found', 'the desk has no such page');
   });
   return app;
