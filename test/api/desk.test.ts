@@ -267,7 +267,12 @@ describe('a form', () => {
     const id = `refund_money-${captureId}`;
     for (const path of [pageOf(orderId), `/cases/${caseId}`]) {
       const form = formOf((await lin.get(path)).body, id);
-      const typed: Record<string, string> = { ...form, amount, name: 'Lin', reason: 'because of “this”' };
+      const typed: Record<string, string> = {
+        ...form,
+        amount,
+        name: 'Lin',
+        reason: 'because of “this”',
+      };
       const answer = await lin.send(`${pageOf(orderId)}/acts`, typed, OWN);
       expect(answer.status).toBe(status);
       expect(answer.body).toContain(says);
