@@ -1,14 +1,13 @@
 import { swaggerUI } from '@hono/swagger-ui';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { ChannelConfigurationError } from '../channels/adapter';
-import { isDatabaseUnavailable } from '../db/transaction';
 import type { ApiDeps } from './deps';
 import { createMetrics } from './metrics';
 import type { ApiMetrics } from './metrics';
 import { describeRest, describeRoute, DOCUMENT_HEAD } from './openapi';
 import { createOrderCalls } from './order-calls';
 import { Outstanding } from './outstanding';
+import { problemOf } from './problem-of';
 import { Problem } from './problems';
 import { readReadiness } from './readiness';
 import { createReconciliationCalls } from './reconciliation-calls';
@@ -17,6 +16,7 @@ import type { ApiRoute, RouteDeps } from './route';
 import { receiveCallback } from './routes/callbacks';
 import { createRouteTable } from './routes/table';
 import { Assets } from './pages/assets';
+import { createDesk, DESK_FILES } from './pages/desk/desk';
 import { createPayPages, PAY_FILES } from './pages/pay';
 import { VersionWatch } from './version-watch';
 
@@ -29,8 +29,6 @@ export interface Api {
   /** Calls to Temporal that go on though nobody waits for them any more. */
   outstanding: Outstanding;
 }
-
-const UNAVAILABLE_RETRY_MS = 2_000;
 
 /** The HTTP interface on the given parts; `app.request` answers without a server. */
 export function createApp(deps: ApiDeps): Api {
@@ -53,7 +51,7 @@ export function createApp(deps: ApiDeps): Api {
   const routeDeps: RouteDeps = { ...deps, calls, reconciliations, versions, metrics };
   const routes = createRouteTable(deps.limits);
 
-  app.onError((error, c) => problemOf(error, c, deps).toResponse());
+  app.onError((error, c) => problemOf(error, c.req, deps).toResponse());
   app.notFound((c) => nothingThere(c, routes).toResponse());
 
   for (const route of routes) {
@@ -67,9 +65,10 @@ export function createApp(deps: ApiDeps): Api {
   app.post('/callbacks/:channel', (c) =>
     measured(metrics, c, '/callbacks/{channel}', () => receiveCallback(c, routeDeps)),
   );
-  const assets = new Assets(PAY_FILES);
+  const assets = new Assets([...PAY_FILES, ...DESK_FILES]);
   app.route('/assets', assets.app());
   app.route('/pay', createPayPages(routeDeps, assets));
+  app.route('/ops/ui', createDesk(routeDeps, assets));
   app.get('/healthz', (c) => c.json({ ok: true }));
   app.get('/readyz', async (c) => {
     const readiness = await readReadiness(deps.client, deps.pool, deps.taskQueue, outstanding);
@@ -81,27 +80,6 @@ export function createApp(deps: ApiDeps): Api {
   app.get('/openapi.json', (c) => c.json(app.getOpenAPI31Document(DOCUMENT_HEAD)));
   app.get('/docs', swaggerUI({ url: '/openapi.json' }));
   return { app, routes, metrics, close: () => versions.close(), outstanding };
-}
-
-/** One place turns whatever was thrown into an answer; what nobody foresaw is logged. */
-function problemOf(error: Error, c: Context, deps: ApiDeps): Problem {
-  if (error instanceof Problem) return error;
-  if (isDatabaseUnavailable(error)) {
-    deps.log.warn({ err: error, path: c.req.path }, 'the database is away');
-    return new Problem(
-      'unavailable',
-      'the database is away or busy; the outcome is not known: repeat under the same number',
-      { retryAfterMs: UNAVAILABLE_RETRY_MS },
-    );
-  }
-  if (error instanceof ChannelConfigurationError) {
-    deps.log.error({ err: error, path: c.req.path }, 'a channel cannot be used as configured');
-    return new Problem('unavailable', 'the channel is not configured well: repeat later', {
-      retryAfterMs: UNAVAILABLE_RETRY_MS,
-    });
-  }
-  deps.log.error({ err: error, method: c.req.method, path: c.req.path }, 'a request failed');
-  return new Problem('internal_error', 'repeat under the same number; if it stays, tell us');
 }
 
 function nothingThere(c: Context, routes: readonly ApiRoute[]): Problem {

@@ -14,6 +14,7 @@ const PROBLEMS = {
   unauthenticated: [401, 'The API key is missing or not valid'],
   invalid_signature: [401, 'The callback is not signed by the channel'],
   insufficient_scope: [403, 'The API key may not do this'],
+  foreign_form: [403, 'The form does not come from a page of the desk'],
   not_found: [404, 'There is no such thing'],
   order_not_found: [404, 'There is no such order'],
   refund_not_found: [404, 'There is no such refund'],

@@ -29,6 +29,7 @@ async function main(): Promise<void> {
     merchantId: 'demo-shop',
     apiKey: required('DEMO_API_KEY'),
     operatorKey: required('DEMO_OPERATOR_KEY'),
+    secondOperatorKey: required('DEMO_SECOND_OPERATOR_KEY'),
     mockAKey: required('MOCK_A_KEY'),
     mockBKey: required('MOCK_B_KEY'),
     notifySecret: '',

@@ -12,6 +12,8 @@ export interface Demo {
   apiKey: string;
   /** API key with every scope. */
   operatorKey: string;
+  /** API key of another operator: the second person at the desk. */
+  secondOperatorKey: string;
   /** Shared secrets of the practice channels. */
   mockAKey: string;
   mockBKey: string;
@@ -37,18 +39,30 @@ const MOCK_ACCOUNTS = {
 
 /** The demonstration's secrets, made up once and kept in `file`, readable by its owner alone. */
 export function readOrMakeDemo(file: string): Demo {
-  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Demo;
+  if (existsSync(file)) return withSecondOperator(file);
   const secret = () => randomBytes(32).toString('base64url');
   const demo: Demo = {
     merchantId: 'demo-shop',
     apiKey: generateApiKey(),
     operatorKey: generateApiKey(),
+    secondOperatorKey: generateApiKey(),
     mockAKey: secret(),
     mockBKey: secret(),
     notifySecret: `whsec_${randomBytes(24).toString('base64')}`,
     numberSecret: secret(),
   };
   mkdirSync(dirname(file), { recursive: true });
+  return write(file, demo);
+}
+
+/** Demonstrations of earlier releases had one operator. */
+function withSecondOperator(file: string): Demo {
+  const demo = JSON.parse(readFileSync(file, 'utf8')) as Demo;
+  if (demo.secondOperatorKey) return demo;
+  return write(file, { ...demo, secondOperatorKey: generateApiKey() });
+}
+
+function write(file: string, demo: Demo): Demo {
   writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
   return demo;
 }
@@ -94,6 +108,12 @@ export async function seedDemo(databaseUrl: string, demo: Demo, urls: DemoUrls):
       merchantId: demo.merchantId,
       apiKey: demo.operatorKey,
       scopes: ['pay', 'refund', 'read', 'operator'],
+    });
+    await insertApiKey(pool, {
+      keyId: 'demo-operator-2',
+      merchantId: demo.merchantId,
+      apiKey: demo.secondOperatorKey,
+      scopes: ['operator'],
     });
     for (const { channel, accountId, appId, gatewayUrl, secretRef } of [
       {

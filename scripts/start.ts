@@ -1,3 +1,5 @@
+import { openDemoPages } from './demo-pages';
+import type { DemoPages } from './demo-pages';
 import type { Stack } from './servers/stack';
 import { startStack } from './servers/stack';
 import { runTour } from './tour';
@@ -42,7 +44,9 @@ async function start(once: boolean): Promise<void> {
     console.log(`${result.passed} passed, ${result.failed} failed`);
     process.exit(result.failed === 0 ? 0 : 1);
   }
-  console.log(`\n${result.passed} passed, ${result.failed} failed\n\n${addresses(stack)}`);
+  // The stack is worth having up also when something on it does not work.
+  const pages = await openDemoPages(stack).catch((error: unknown) => void console.error(error));
+  console.log(`\n${result.passed} passed, ${result.failed} failed\n\n${addresses(stack, pages)}`);
   watch(stack, (report) => {
     if (ending !== undefined) return;
     console.error(report);
@@ -50,9 +54,15 @@ async function start(once: boolean): Promise<void> {
   });
 }
 
-function addresses(stack: Stack): string {
+function addresses(stack: Stack, pages: DemoPages | void): string {
   return [
     'Open',
+    `  operators' desk    ${stack.api.url}/ops/ui`,
+    `    log in with      ${stack.demo.operatorKey}`,
+    `    second person    ${stack.demo.secondOperatorKey} (in another browser or a private window)`,
+    ...(pages
+      ? [`    for two persons  ${pages.reviewUrl}`, `  payer's page       ${pages.payUrl}`]
+      : []),
     `  API documentation  ${stack.api.url}/docs`,
     `  Temporal Web       ${stack.temporal.uiUrl ?? '(see your Temporal server)'}`,
     `  mock channel       ${stack.mockChannel.controlUrl}/control/trades`,

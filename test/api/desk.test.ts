@@ -1,0 +1,439 @@
+import { createHash } from 'node:crypto';
+import { revokeApiKey } from '../../db/merchants';
+import type { ApiHarness } from './api-harness';
+import { aNewOrder, countRows, startApiHarness } from './api-harness';
+import { DeskClient, formOf, hiddenOf } from './desk-client';
+import { anOrderInReview } from './review-order';
+
+/** The desk without a browser and without a worker: who is let in, what a form may do, what is shown. */
+let api: ApiHarness;
+let lin: DeskClient;
+let mo: DeskClient;
+beforeAll(async () => {
+  api = await startApiHarness({
+    limits: {
+      askWithinMs: 100,
+      startWithinMs: 100,
+      aloneUpTo: { otherwise: 5_000, byCurrency: {} },
+    },
+    temporalUiUrl: 'http://temporal.example:8233/',
+  });
+  lin = await DeskClient.loggedIn(api, await api.keyWith(['operator']));
+  mo = await DeskClient.loggedIn(api, await api.keyWith(['operator', 'read']));
+});
+afterAll(() => api?.close());
+
+const OWN = { origin: 'https://pay.example', 'sec-fetch-site': 'same-origin' };
+
+const keyIdOf = async (apiKey: string) => {
+  const hash = createHash('sha256').update(apiKey).digest();
+  const { rows } = await api.pool.query<{ key_id: string }>(
+    'select key_id from api_keys where key_sha256 = $1',
+    [hash],
+  );
+  return rows[0]!.key_id;
+};
+const acts = async (orderId: string) => {
+  const { rows } = await api.pool.query<{ kind: string; status: string; amount_minor: number }>(
+    'select kind, status, amount_minor from operator_acts where order_id = $1 order by act_id',
+    [orderId],
+  );
+  return rows;
+};
+const pageOf = (orderId: string) => `/orders/${api.merchantId}/${orderId}`;
+
+test('an address with a slash too many leads to the page', async () => {
+  for (const [path, place] of [
+    ['/', '/ops/ui'],
+    ['/cases/', '/ops/ui/cases'],
+  ] as const) {
+    const answer = await lin.get(path);
+    expect([answer.status, answer.headers.get('location')]).toEqual([301, place]);
+  }
+});
+
+describe('the login', () => {
+  test('takes a key with the scope operator, and keeps only the hash of what it gives', async () => {
+    const client = new DeskClient(api);
+    const key = await api.keyWith(['operator']);
+    const answer = await client.login(key);
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/ops/ui']);
+    expect(answer.headers.get('set-cookie')).toMatch(
+      /^desk_session=[A-Za-z0-9_-]{43}; Max-Age=28800; Path=\/ops\/ui; HttpOnly; Secure; SameSite=Strict$/,
+    );
+    const token = client.cookie!.split('=')[1]!;
+    const { rows } = await api.pool.query(
+      `select key_id, expires_at - created_at = interval '8 hours' as shift,
+         token_sha256 = $1::bytea as hashed, strpos(csrf_token, $2) as shown
+       from desk_sessions where key_id = $3`,
+      [createHash('sha256').update(token).digest(), token, await keyIdOf(key)],
+    );
+    expect(rows).toEqual([{ key_id: await keyIdOf(key), shift: true, hashed: true, shown: 0 }]);
+    expect((await client.get('')).body).toContain('Today at a glance');
+  });
+
+  test.each([
+    ['a merchant’s key', ['pay', 'refund', 'read'] as const, 403, 'The API key may not do this'],
+    ['a key that only reads', ['read'] as const, 403, 'this needs a key with the scope'],
+  ])('refuses %s, in words', async (_name, scopes, status, says) => {
+    const client = new DeskClient(api);
+    const answer = await client.login(await api.keyWith([...scopes]));
+    expect([answer.status, client.cookie]).toEqual([status, undefined]);
+    expect(answer.body).toContain(says);
+  });
+
+  test.each([['psk_unknown'], [''], ['a b'], ['x'.repeat(300)], ["' or 1=1 --"]])(
+    'refuses a key nobody has: %s',
+    async (key) => {
+      const client = new DeskClient(api);
+      const answer = await client.login(key);
+      expect([answer.status, client.cookie]).toEqual([401, undefined]);
+      expect(answer.body).toContain('no such key is valid now');
+      if (key) expect(answer.body).not.toContain(key);
+    },
+  );
+
+  test.each([
+    ['/ops/ui/cases?status=open', '/ops/ui/cases?status=open'],
+    ['/ops/ui', '/ops/ui'],
+    ['//evil.example', '/ops/ui'],
+    ['https://evil.example/ops/ui', '/ops/ui'],
+    ['/ops/ui@evil.example', '/ops/ui'],
+    ['/ops/ui/../../docs', '/ops/ui'],
+    ['/ops/ui/%2e%2e/%2e%2e/docs', '/ops/ui'],
+    ['/ops/ui//evil.example', '/ops/ui'],
+    ['/ops/ui\\evil.example', '/ops/ui'],
+    ['/ops/uievil', '/ops/ui'],
+    ['javascript:alert(1)', '/ops/ui'],
+    ['/ops/ui\r\nset-cookie: a=b', '/ops/ui'],
+  ])('leads from %j to %s', async (next, place) => {
+    const client = new DeskClient(api);
+    const answer = await client.login(await api.keyWith(['operator']), { next });
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, place]);
+  });
+
+  test('is refused when another site sends its form', async () => {
+    const key = await api.keyWith(['operator']);
+    for (const headers of [
+      { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+      { 'sec-fetch-site': 'same-site', origin: 'https://other.pay.example' },
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      {},
+    ]) {
+      const client = new DeskClient(api);
+      const answer = await client.login(key, {}, headers);
+      expect([headers, answer.status, client.cookie]).toEqual([headers, 403, undefined]);
+    }
+  });
+
+  test('ends the session that the browser had before', async () => {
+    const key = await api.keyWith(['operator']);
+    const client = await DeskClient.loggedIn(api, key);
+    const before = client.cookie!;
+    await client.login(key);
+    expect(client.cookie).not.toBe(before);
+    client.cookie = before;
+    expect((await client.get('')).status).toBe(303);
+  });
+});
+
+describe('a session', () => {
+  const fresh = async () => {
+    const key = await api.keyWith(['operator']);
+    return { client: await DeskClient.loggedIn(api, key), keyId: await keyIdOf(key) };
+  };
+
+  test('is asked for on every page, and comes back to it', async () => {
+    const nobody = new DeskClient(api);
+    for (const path of ['', '/cases', '/acts', '/search?q=1', '/stuck', '/reconciliation']) {
+      const answer = await nobody.get(path);
+      expect([path, answer.status]).toEqual([path, 303]);
+      expect(answer.headers.get('location')).toBe(
+        `/ops/ui/login?next=${encodeURIComponent(`/ops/ui${path}`)}`,
+      );
+    }
+  });
+
+  test.each([
+    ['its key is revoked', (keyId: string) => revokeApiKey(api.pool, keyId)],
+    [
+      'its key expires',
+      (keyId: string) =>
+        api.pool.query(
+          `update api_keys set created_at = now() - interval '2 days',
+             expires_at = now() - interval '1 second' where key_id = $1`,
+          [keyId],
+        ),
+    ],
+    [
+      'its key loses the scope',
+      (keyId: string) =>
+        api.pool.query(`update api_keys set scopes = '{read}' where key_id = $1`, [keyId]),
+    ],
+    [
+      'its eight hours are over',
+      (keyId: string) =>
+        api.pool.query(`update desk_sessions set expires_at = now() where key_id = $1`, [keyId]),
+    ],
+  ])('ends at once when %s', async (_name, end) => {
+    const { client, keyId } = await fresh();
+    const { orderId } = await anOrderInReview(api);
+    expect((await client.get('/cases')).status).toBe(200);
+    await end(keyId);
+    expect((await client.get('/cases')).status).toBe(303);
+    const answer = await client.post(`${pageOf(orderId)}/acts`, {
+      ...{ kind: 'note', name: 'Lin', reason: 'what I wrote' },
+    });
+    expect(answer.status).toBe(401);
+    // What was written is not lost with the session.
+    expect(answer.body).toContain('what I wrote');
+    expect(await acts(orderId)).toEqual([]);
+  });
+
+  test('ends by logging out, of this browser alone', async () => {
+    const key = await api.keyWith(['operator']);
+    const [one, two] = [await DeskClient.loggedIn(api, key), await DeskClient.loggedIn(api, key)];
+    const answer = await one.post('/logout');
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/ops/ui/login']);
+    expect([(await one.get('')).status, (await two.get('')).status]).toEqual([303, 200]);
+  });
+
+  test.each(['', 'x', 'a'.repeat(43), 'a'.repeat(5_000)])('is not %j', async (token) => {
+    const client = new DeskClient(api);
+    client.cookie = `desk_session=${token}`;
+    expect((await client.get('')).status).toBe(303);
+  });
+});
+
+describe('a form', () => {
+  const NOTE = { kind: 'note', name: 'Lin', reason: 'a note' };
+
+  test('without the session’s token, with another’s, or from another site changes nothing', async () => {
+    const { orderId } = await anOrderInReview(api);
+    const path = `${pageOf(orderId)}/acts`;
+    await lin.get('');
+    await mo.get('');
+    const before = await countRows(api.pool);
+    for (const [fields, headers] of [
+      [{}, OWN],
+      [{ csrf: '' }, OWN],
+      [{ csrf: `${lin.csrf}x` }, OWN],
+      [{ csrf: mo.csrf }, OWN],
+      [{ csrf: lin.csrf }, { ...OWN, 'sec-fetch-site': 'cross-site' }],
+      [{ csrf: lin.csrf }, { ...OWN, 'sec-fetch-site': 'same-site' }],
+      [{ csrf: lin.csrf }, { ...OWN, 'sec-fetch-site': 'none' }],
+      [{ csrf: lin.csrf }, { ...OWN, origin: 'http://evil.example' }],
+      [{ csrf: lin.csrf }, { ...OWN, origin: 'null' }],
+      [{ csrf: lin.csrf }, {}],
+    ] as const) {
+      const answer = await lin.send(path, { ...NOTE, ...fields }, headers);
+      expect([fields, headers, answer.status]).toEqual([fields, headers, 403]);
+      expect(answer.body).toContain('foreign_form');
+    }
+    expect(await countRows(api.pool)).toEqual(before);
+    const taken = await lin.send(path, { ...NOTE, csrf: lin.csrf }, OWN);
+    expect(taken.status).toBe(303);
+    expect(await acts(orderId)).toMatchObject([{ kind: 'note' }]);
+  });
+
+  test('sent twice is one act, because its number was made with the form', async () => {
+    const { orderId, captureId } = await anOrderInReview(api, { amountMinor: 4_000 });
+    const page = await lin.get(pageOf(orderId));
+    const form: Record<string, string> = {
+      ...formOf(page.body, `refund_money-${captureId}`),
+      ...{ amount: '12.50', name: 'Lin', reason: 'half of it' },
+    };
+    const twice = await Promise.all([
+      lin.send(`${pageOf(orderId)}/acts`, form, OWN),
+      lin.send(`${pageOf(orderId)}/acts`, form, OWN),
+    ]);
+    expect(twice.map(({ status }) => status)).toEqual([303, 303]);
+    expect(await acts(orderId)).toEqual([
+      { kind: 'refund_money', status: 'accepted', amount_minor: 1_250 },
+    ]);
+    const next = await lin.get(pageOf(orderId));
+    expect(hiddenOf(next.body, `refund_money-${captureId}`, 'act_no')).not.toBe(form['act_no']);
+  });
+
+  test.each([
+    ['more than is left', '100.00', 422, 'more than is left of the capture'],
+    ['no amount', 'ten', 422, 'is no amount of CNY'],
+    ['a part of a cent', '1.005', 422, 'is no amount of CNY'],
+    ['nothing', '0', 422, 'is no amount of CNY'],
+    ['less than nothing', '-1', 422, 'is no amount of CNY'],
+  ])('of %s is refused in words and keeps what was typed', async (_name, amount, status, says) => {
+    const { orderId, captureId, caseId } = await anOrderInReview(api);
+    const id = `refund_money-${captureId}`;
+    for (const path of [pageOf(orderId), `/cases/${caseId}`]) {
+      const form = formOf((await lin.get(path)).body, id);
+      const typed: Record<string, string> = {
+        ...form,
+        amount,
+        name: 'Lin',
+        reason: 'because of “this”',
+      };
+      const answer = await lin.send(`${pageOf(orderId)}/acts`, typed, OWN);
+      expect(answer.status).toBe(status);
+      expect(answer.body).toContain(says);
+      expect(answer.body).toContain(path === pageOf(orderId) ? 'Order o-' : `Case ${caseId}`);
+      const again = answer.body.slice(answer.body.indexOf(`id="${id}"`));
+      expect(again).toContain('value="because of “this”"');
+      expect(again).toContain(`value="${amount}"`);
+      // Nothing was stored under the number: it stays, so that what did get through is not done twice.
+      expect(hiddenOf(answer.body, id, 'act_no')).toBe(form['act_no']);
+    }
+    expect(await acts(orderId)).toEqual([]);
+  });
+
+  test('on an older picture of the case is refused, and shown again on the new one', async () => {
+    const { orderId, captureId } = await anOrderInReview(api);
+    const id = `accept_money-${captureId}`;
+    const form = formOf((await lin.get(pageOf(orderId))).body, id);
+    await api.pool.query('update cases set version = version + 1 where order_id = $1', [orderId]);
+    const answer = await lin.send(
+      `${pageOf(orderId)}/acts`,
+      { ...form, name: 'Lin', reason: 'seen' },
+      OWN,
+    );
+    expect(answer.status).toBe(409);
+    expect(answer.body).toContain('the case has another version by now');
+    expect(hiddenOf(answer.body, id, 'case_version')).toBe('2');
+    expect(await acts(orderId)).toEqual([]);
+  });
+
+  test('for an amount of a capture that is not there never means all of it', async () => {
+    const { orderId, captureId } = await anOrderInReview(api);
+    const form = formOf((await lin.get(pageOf(orderId))).body, `refund_money-${captureId}`);
+    const answer = await lin.send(
+      `${pageOf(orderId)}/acts`,
+      { ...form, capture_id: '999999', amount: '1.00', name: 'Lin', reason: 'r' },
+      OWN,
+    );
+    expect([answer.status, await acts(orderId)]).toEqual([422, []]);
+  });
+
+  test('of 100 kB is refused', async () => {
+    const answer = await lin.post('/logout', { reason: 'x'.repeat(100_000) });
+    expect(answer.status).toBe(413);
+  });
+});
+
+describe('two persons', () => {
+  test('the first cannot confirm, in words; the second can, once', async () => {
+    const { orderId, captureId } = await anOrderInReview(api);
+    const form = formOf((await lin.get(pageOf(orderId))).body, `accept_money-${captureId}`);
+    const asked = await lin.send(
+      `${pageOf(orderId)}/acts`,
+      { ...form, name: 'Lin', reason: 'the payer agreed' },
+      OWN,
+    );
+    expect(asked.status).toBe(303);
+    expect(await acts(orderId)).toMatchObject([{ status: 'waiting_second' }]);
+    const path = `/acts/${form['act_no']}`;
+    const own = await lin.get(path);
+    expect(own.body).toContain('another operator, with another key, confirms it');
+    expect(own.body).not.toContain('Confirm as the second person');
+    const refused = await lin.post(`${path}/confirm`, { name: 'Lin', reason: 'me again' });
+    expect(refused.status).toBe(409);
+    expect(refused.body).toContain('another person confirms it, with another key');
+
+    expect((await mo.get('/acts')).body).toContain(path);
+    expect((await mo.get(path)).body).toContain('Confirm as the second person');
+    const unsaid = await mo.post(`${path}/confirm`, { name: 'Mo' });
+    expect([unsaid.status, unsaid.body.includes('value="Mo"')]).toEqual([400, true]);
+    const confirmed = await mo.post(`${path}/confirm`, { name: 'Mo', reason: 'seen it too' });
+    expect(confirmed.status).toBe(303);
+    expect(await acts(orderId)).toMatchObject([{ status: 'accepted' }]);
+    expect((await mo.get(path)).body).toContain('seen it too');
+    expect((await mo.get('/acts')).body).not.toContain(path);
+  });
+});
+
+describe('whatever others wrote', () => {
+  const HOSTILE = '</title></script><script>alert(1)</script><img src=x onerror=alert(1)>"\'><b>';
+
+  test('is text on every page, never markup', async () => {
+    const body = aNewOrder({
+      subject: `${HOSTILE}\u202egnp.exe`,
+      metadata: { '</script><script>': HOSTILE, nested: { rtl: '\u202eabc' } },
+    });
+    await api.ask('POST', '/v1/orders', { body });
+    await lin.post(`${pageOf(body.order_id)}/acts`, {
+      ...{ kind: 'note', name: HOSTILE.slice(0, 64), reason: HOSTILE },
+    });
+    const pages = [
+      pageOf(body.order_id),
+      '/acts?status=',
+      '/cases',
+      '/stuck',
+      '/dead-letters',
+      `/search?q=${encodeURIComponent(HOSTILE)}`,
+      `/search?status=created`,
+      `/cases?kind=${encodeURIComponent(HOSTILE)}`,
+      `/acts/${encodeURIComponent(HOSTILE)}`,
+      `/reconciliation/${encodeURIComponent(HOSTILE)}`,
+      `/${encodeURIComponent(HOSTILE)}`,
+    ];
+    for (const path of pages) {
+      const { body: html, headers } = await lin.get(path);
+      expect([path, /<script|<img|<b>|onerror=alert\(1\)>/.test(html)]).toEqual([path, false]);
+      expect(headers.get('content-security-policy')).toBe(
+        "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      );
+      expect(headers.get('x-frame-options')).toBe('DENY');
+      expect(headers.get('cache-control')).toBe('no-store');
+    }
+    const page = (await lin.get(pageOf(body.order_id))).body;
+    expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+    expect(page).toContain('\\u202eabc');
+  });
+
+  test.each([
+    ['/cases/999999', 404],
+    ['/cases/x', 400],
+    ['/acts/nobody', 404],
+    ['/orders/nobody/o-1', 404],
+    ['/dead-letters/999999', 404],
+    ['/reconciliation/2026-02-31', 400],
+    ['/reconciliation/2026-02-28?channel=nobody', 404],
+    ['/reconciliation/2026-02-28/csv?channel=nobody', 404],
+    ['/cases?cursor=x', 400],
+    ['/search?amount=1.00', 400],
+    ['/search?amount=1.00&currency=XXX&day=2026-05-12', 422],
+    ['/search?q=1&day=2026-13-01&amount=1', 400],
+    ['/nothing', 404],
+  ])('%s is a page that says why: %i', async (path, status) => {
+    const answer = await lin.get(path);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([
+      status,
+      'text/html; charset=UTF-8',
+    ]);
+    expect(answer.body).toContain('role="alert"');
+    expect(answer.body).toContain('<nav aria-label="Pages">');
+  });
+});
+
+describe('with the database away', () => {
+  test('an act that may have got through is sent again under its number', async () => {
+    const { orderId } = await anOrderInReview(api);
+    const form = formOf((await lin.get(pageOf(orderId))).body, 'note-order');
+    const said = { ...form, name: 'Lin', reason: 'not to be lost' };
+    const query = api.pool.query.bind(api.pool) as (...said: unknown[]) => unknown;
+    const away = jest
+      .spyOn(api.pool, 'query')
+      .mockImplementation(((text: string, values: unknown) =>
+        text.includes('insert into operator_acts')
+          ? Promise.reject(Object.assign(new Error('shutting down'), { code: '57P01' }))
+          : query(text, values)) as never);
+    const answer = await lin.send(`${pageOf(orderId)}/acts`, said, OWN);
+    away.mockRestore();
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '2']);
+    expect(answer.body).toContain('Send the same again');
+    for (const value of [form['act_no'], 'not to be lost', `${orderId}/acts`]) {
+      expect(answer.body).toContain(value);
+    }
+    expect((await lin.send(`${pageOf(orderId)}/acts`, said, OWN)).status).toBe(303);
+    expect(await acts(orderId)).toMatchObject([{ kind: 'note' }]);
+  });
+});
