@@ -5,6 +5,7 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
+import { setDeskScene } from './desk-pictures';
 import { PAYER_STATES } from '../test/support/page-states';
 import type { ReachState } from '../test/support/page-states';
 import { Payers } from '../test/support/payer';
@@ -32,44 +33,65 @@ async function main(): Promise<void> {
   const saga = await Saga.start({
     policy: { pollLadderMs: [500, 1_000], unconfirmedCloseCaseAfterMs: 60_000 },
     merchant: { name: 'Corner Shop' },
+    env: { ACTS_ALONE_UP_TO: '100000', NOTIFY_LADDER_MS: '50,50,50' },
   });
   try {
-    const payers = await Payers.of(saga);
-    try {
-      for (const [name, reach] of Object.entries(PAYER_STATES)) {
-        await picture(payers, `pay-${name}`, reach, {});
-        if (CHINESE.includes(name)) {
-          await picture(payers, `pay-${name}-zh`, reach, { locale: 'zh-CN' });
-        }
-      }
-    } finally {
-      await payers.end();
-    }
+    await picturePayersPage(saga);
+    await pictureDesk(saga);
   } finally {
-    await saga.stop().finally(() => takeRunning()?.stop());
+    // What waits for a person in the pictures waits for ever: the books are no matter here.
+    await saga.end().finally(() => takeRunning()?.stop());
   }
 }
 
-async function picture(
-  payers: Payers,
-  name: string,
-  reach: ReachState,
-  options: BrowserContextOptions,
-): Promise<void> {
-  const page = await reach(payers, { ...options, bypassCSP: true });
-  await bringFont(page);
+async function picturePayersPage(saga: Saga): Promise<void> {
+  const payers = await Payers.of(saga);
+  const picture = async (name: string, reach: ReachState, options: BrowserContextOptions) => {
+    const page = await reach(payers, { ...options, bypassCSP: true });
+    await bringFont(page);
+    await take(page, name, true);
+    await saga.mock.clearFaults();
+    await payers.leave();
+  };
+  try {
+    for (const [name, reach] of Object.entries(PAYER_STATES)) {
+      await picture(`pay-${name}`, reach, {});
+      if (CHINESE.includes(name)) await picture(`pay-${name}-zh`, reach, { locale: 'zh-CN' });
+    }
+  } finally {
+    await payers.end();
+  }
+}
+
+async function pictureDesk(saga: Saga): Promise<void> {
+  const { desks, paths } = await setDeskScene(saga);
+  try {
+    const login = await desks.page();
+    await login.goto(`${desks.url}/login`);
+    await take(login, 'desk-login', true);
+    // The second person: what waits for one may be confirmed by this one.
+    const page = await desks.at('mo');
+    for (const [name, path] of Object.entries(paths)) {
+      await page.goto(desks.url + path);
+      await take(page, `desk-${name}`, false);
+    }
+  } finally {
+    await desks.end();
+  }
+}
+
+/** @param isShort the whole page, however far down it goes; else what the window shows */
+async function take(page: Page, name: string, isShort: boolean): Promise<void> {
   for (const [device, viewport] of Object.entries(DEVICES)) {
     await page.setViewportSize(viewport);
     for (const colorScheme of THEMES) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.screenshot({
         path: path.join(FOLDER, `${name}-${device}-${colorScheme}.png`),
-        fullPage: device === 'phone',
+        fullPage: device === 'phone' && isShort,
       });
     }
   }
-  await payers.saga.mock.clearFaults();
-  await payers.leave();
   console.log(`${name}: ${Object.keys(DEVICES).length * THEMES.length} pictures`);
 }
 

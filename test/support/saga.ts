@@ -261,12 +261,13 @@ export class Saga {
   /** Ends everything. @throws Error that names every invariant that does not hold at the end */
   async stop(): Promise<void> {
     const broken = this.isWhole ? await this.final.check() : undefined;
-    this.isWhole = false;
-    await this.endAll();
+    await this.end();
     if (broken) throw broken;
   }
 
-  private async endAll(): Promise<void> {
+  /** Ends everything, whatever the books say. */
+  async end(): Promise<void> {
+    this.isWhole = false;
     await this.stopWorkers().catch((error: unknown) => console.error(error));
     await Promise.all(this.apis.splice(0).map((api) => api.stop()));
     for (const id of [sweepScheduleId(this.taskQueue), reconciliationScheduleId(this.taskQueue)]) {
