@@ -128,7 +128,11 @@ function queryOf(c: Context): Record<string, string> {
 }
 
 /** @throws Problem invalid_request, or unacceptable_value when every fault is a value not allowed */
-export function check<T>(schema: z.ZodType<T> | undefined, value: unknown, where: string): T | undefined {
+export function check<T>(
+  schema: z.ZodType<T> | undefined,
+  value: unknown,
+  where: string,
+): T | undefined {
   if (!schema) return undefined;
   const result = schema.safeParse(value);
   if (result.success) return result.data;
