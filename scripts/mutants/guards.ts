@@ -264,4 +264,25 @@ export const GUARDS: readonly Guard[] = [
     replace: 'return undefined;',
     test: { file: 'test/domain/fulfilment.test.ts', title: 'stops an order' },
   },
+  {
+    name: 'a form of the desk carries its session’s token (check)',
+    file: 'api/pages/desk/desk.tsx',
+    find: "      if (c.req.method === 'POST') requireCsrfToken(c.get('form')['csrf'], session.csrfToken);\n",
+    replace: '',
+    test: { file: 'test/api/desk.test.ts', title: 'without the session’s token' },
+  },
+  {
+    name: 'no other site logs anybody in at the desk (check)',
+    file: 'api/pages/desk/desk.tsx',
+    find: '      requireOwnPage(c, deps.publicUrl());\n',
+    replace: '',
+    test: { file: 'test/api/desk-login.test.ts', title: 'is refused when another site sends' },
+  },
+  {
+    name: 'a session of the desk ends with its key (condition)',
+    file: 'db/desk-sessions.ts',
+    find: 'and k.revoked_at is null and',
+    replace: 'and',
+    test: { file: 'test/api/desk-login.test.ts', title: 'ends at once when' },
+  },
 ];
