@@ -2,11 +2,13 @@ import { aCallbackOrder, writeMockCallback } from '../channels/mock-callback-wri
 import { addDays, dayAt } from '../../domain/business-day';
 import { reconciliationWorkflowId } from '../../workflows/ids';
 import { zoneAtHour } from '../support/reconciliations';
-import type { Answer, Asking } from './api-harness';
+import type { Answer } from './api-harness';
 import { ACCOUNTS, aNewOrder } from './api-harness';
 import type { Saga } from './saga-harness';
 import { NOTIFY_SECRET, startSaga } from './saga-harness';
 import { insertNotification } from '../../db/notifications';
+import { formatDecimal } from '../../domain/money';
+import { DeskClient } from './desk-client';
 import { startMerchantServer } from '../support/merchant-server';
 import type { MerchantServer } from '../support/merchant-server';
 
@@ -38,7 +40,14 @@ afterAll(async () => {
   await merchant?.close();
 });
 
-const plans: Record<string, () => Promise<Prepared>> = {
+/** How an operator's write is sent: as a program does, or as a form of the desk. */
+type Write = (
+  path: string,
+  body: Record<string, unknown>,
+  headers?: Record<string, string>,
+) => Promise<Answer>;
+
+const plans: Record<string, (write: Write) => Promise<Prepared>> = {
   'POST /v1/orders': async () => {
     const body = aNewOrder();
     return {
@@ -93,21 +102,35 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
     };
   },
-  'POST /ops/reconciliations': async () => {
+  'POST /pay/:token': async () => {
+    const orderId = await saga.anOrder();
+    const link = (await saga.ask('GET', `/v1/orders/${orderId}`)).body.pay_url as string;
+    return {
+      send: () =>
+        saga.ask('POST', new URL(link).pathname, {
+          key: null,
+          raw: new URLSearchParams({ choice: 'page-1-mock-a mock-a' }).toString(),
+          headers: {
+            accept: 'application/json',
+            'content-type': 'application/x-www-form-urlencoded',
+          },
+        }),
+      effects: async () => ({
+        records: await count('pay_records', orderId),
+        trades: (await saga.booksOf(orderId)).trades,
+      }),
+    };
+  },
+  'POST /ops/reconciliations': async (write) => {
     // Yesterday's bill is not there yet: the run stays open and waits for it.
     const day = addDays(dayAt(new Date(), timeZone), -1);
     await saga.control.holdBill({ dialect: 'mock-b', day });
     const id = reconciliationWorkflowId({ channel: 'mock-b', day }, saga.taskQueue);
     const handle = saga.client.workflow.getHandle(id);
     await handle.terminate('of the test before').catch(() => undefined);
-    const key = await saga.keyWith(['operator']);
     const before = (await runsOf(id)).length;
     return {
-      send: (headers) => {
-        const asking: Asking = { key, body: { channel: 'mock-b', day } };
-        if (headers) asking.headers = headers;
-        return saga.ask('POST', '/ops/reconciliations', asking);
-      },
+      send: (headers) => write('/ops/reconciliations', { channel: 'mock-b', day }, headers),
       effects: async () => {
         await until(async () => (await runsOf(id)).length > before);
         let rows: unknown[] = [];
@@ -128,11 +151,10 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
     };
   },
-  'POST /ops/orders/:merchant_id/:order_id/acts': async () => {
+  'POST /ops/orders/:merchant_id/:order_id/acts': async (write) => {
     const { orderId, body } = await anOrderUnderReview();
     return {
-      send: (headers) =>
-        operatorPost(`/ops/orders/${saga.merchantId}/${orderId}/acts`, body, headers),
+      send: (headers) => write(`/ops/orders/${saga.merchantId}/${orderId}/acts`, body, headers),
       effects: async () => {
         await until(async () => (await saga.booksOf(orderId)).refunded > 0);
         return {
@@ -143,7 +165,7 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
     };
   },
-  'POST /ops/acts/:act_no/confirm': async () => {
+  'POST /ops/acts/:act_no/confirm': async (write) => {
     const { orderId, body, held } = await anOrderUnderReview();
     const closing = {
       ...{ act_no: body.act_no, name: 'Lin', reason: 'a test', kind: 'close_case' },
@@ -156,7 +178,7 @@ const plans: Record<string, () => Promise<Prepared>> = {
     });
     return {
       send: (headers) =>
-        operatorPost(`/ops/acts/${body.act_no}/confirm`, { name: 'Mo', reason: 'seen' }, headers),
+        write(`/ops/acts/${body.act_no}/confirm`, { name: 'Mo', reason: 'seen' }, headers),
       effects: async () => {
         await until(async () => (await statusOf(orderId)) === 'closed');
         return {
@@ -171,7 +193,7 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
     };
   },
-  'POST /ops/cases/:case_id/acts': async () => {
+  'POST /ops/cases/:case_id/acts': async (write) => {
     const { rows } = await saga.pool.query<{ case_id: number }>(
       `insert into cases (channel, subject_no, kind, summary)
        values ('mock-a', $1, 'misdirected', 'a number of nobody') returning case_id`,
@@ -183,7 +205,7 @@ const plans: Record<string, () => Promise<Prepared>> = {
       ...{ name: 'Lin', reason: 'another system' },
     };
     return {
-      send: (headers) => operatorPost(`/ops/cases/${caseId}/acts`, body, headers),
+      send: (headers) => write(`/ops/cases/${caseId}/acts`, body, headers),
       effects: async () => {
         const found = await saga.pool.query<{ version: number; acts: number }>(
           `select k.version, (select count(*)::int from operator_acts a where a.case_id = k.case_id)
@@ -194,7 +216,7 @@ const plans: Record<string, () => Promise<Prepared>> = {
       },
     };
   },
-  'POST /ops/notifications/:notification_id/resend': async () => {
+  'POST /ops/notifications/:notification_id/resend': async (write) => {
     const orderId = await saga.anOrder();
     const ref = { merchantId: saga.merchantId, orderId };
     // Written while the merchant has no address, so it is kept.
@@ -213,11 +235,11 @@ const plans: Record<string, () => Promise<Prepared>> = {
     );
     return {
       send: (headers) =>
-        saga.ask('POST', `/ops/notifications/${rows[0]!.id}/resend`, {
-          key: operatorKey,
-          body: { reason: 'their server is back' },
-          ...(headers ? { headers } : {}),
-        }),
+        write(
+          `/ops/notifications/${rows[0]!.id}/resend`,
+          { reason: 'their server is back' },
+          headers,
+        ),
       effects: async () => {
         await until(async () => (await count('notifications', orderId, `status = 'sent'`)) > 0);
         const resends = await saga.pool.query(
@@ -268,6 +290,17 @@ const plans: Record<string, () => Promise<Prepared>> = {
   },
 };
 
+/** Forms of the desk, and the write of the API that each is a face of. */
+const FORMS: Record<string, string> = {
+  'POST /ops/ui/orders/:merchant_id/:order_id/acts': 'POST /ops/orders/:merchant_id/:order_id/acts',
+  'POST /ops/ui/cases/:case_id/acts': 'POST /ops/cases/:case_id/acts',
+  'POST /ops/ui/acts/:act_no/confirm': 'POST /ops/acts/:act_no/confirm',
+  'POST /ops/ui/dead-letters/:id/resend': 'POST /ops/notifications/:notification_id/resend',
+  'POST /ops/ui/reconciliation': 'POST /ops/reconciliations',
+};
+/** Open and end sessions, of which each is one of its own: nothing of an order. */
+const SESSIONS = ['POST /ops/ui/login', 'POST /ops/ui/logout'];
+
 async function count(table: string, orderId: string, where = 'true'): Promise<number> {
   const { rows } = await saga.pool.query<{ count: number }>(
     `select count(*) from ${table} where merchant_id = $1 and order_id = $2 and ${where}`,
@@ -302,15 +335,32 @@ function expectOneEffect(effects: Record<string, number>): void {
 test('every write the app knows has a plan here, and every plan a write', () => {
   const writes = saga.api.app.routes
     .filter(({ method }) => !['GET', 'HEAD', 'OPTIONS'].includes(method))
+    // What stands before a whole folder answers nothing itself.
+    .filter(({ path }) => !path.endsWith('/*'))
     .map(({ method, path }) => `${method} ${path}`);
-  expect([...new Set(writes)].sort()).toEqual(Object.keys(plans).sort());
+  const planned = [...Object.keys(plans), ...Object.keys(FORMS), ...SESSIONS];
+  expect([...new Set(writes)].sort()).toEqual(planned.sort());
   const table = saga.api.routes.filter(({ method }) => method !== 'get');
-  // The rest of the app's writes is the inbox.
-  expect(table).toHaveLength(Object.keys(plans).length - 1);
+  // The rest of the app's writes are the inbox and the payer's page.
+  expect(table).toHaveLength(Object.keys(plans).length - 2);
 });
 
-function operatorPost(path: string, body: object, headers?: Record<string, string>) {
-  return saga.ask('POST', path, { key: operatorKey, body, ...(headers ? { headers } : {}) });
+const byApi: Write = (path, body, headers) =>
+  saga.ask('POST', path, { key: operatorKey, body, ...(headers ? { headers } : {}) });
+
+/** The same write by the form of the desk, which asks for money as people write it. */
+function byForm(desk: DeskClient): Write {
+  return (path, { amount, ...body }) =>
+    desk.post(
+      path
+        .replace('/ops/notifications/', '/dead-letters/')
+        .replace('/ops/reconciliations', '/reconciliation')
+        .replace('/ops/', '/'),
+      {
+        ...Object.fromEntries(Object.entries(body).map(([name, value]) => [name, String(value)])),
+        ...(typeof amount === 'number' ? { amount: formatDecimal(amount, 'CNY') } : {}),
+      },
+    );
 }
 
 /** An order for which another amount came, and an act that gives 10.00 of it back. */
@@ -351,7 +401,7 @@ describe.each(Object.keys(plans))('%s', (name) => {
 
   test.each(kinds)('sent twice %s has one effect', async (_kind, makeHeaders) => {
     const headers = makeHeaders();
-    const { send, effects } = await plans[name]!();
+    const { send, effects } = await plans[name]!(byApi);
     const [first, second] = [await send(headers), await send(headers)];
     for (const { status } of [first, second]) expect([200, 201, 202]).toContain(status);
     expectOneEffect(await effects());
@@ -364,13 +414,30 @@ describe.each(Object.keys(plans))('%s', (name) => {
     'sent 20 times at once %s has one effect and no 5xx',
     async (_kind, makeHeaders) => {
       const headers = makeHeaders();
-      const { send, effects } = await plans[name]!();
+      const { send, effects } = await plans[name]!(byApi);
       const answers = await Promise.all(Array.from({ length: 20 }, () => send(headers)));
       for (const { status } of answers) expect([200, 201, 202, 409]).toContain(status);
       expect(answers.some(({ status }) => status < 300)).toBe(true);
       expectOneEffect(await effects());
     },
   );
+});
+
+describe.each(Object.keys(FORMS))('%s', (name) => {
+  test.each([
+    ['twice', false],
+    ['20 times at once', true],
+  ])('sent %s has one effect', async (_, atOnce) => {
+    const write = byForm(await DeskClient.loggedIn(saga, operatorKey));
+    const { send, effects } = await plans[FORMS[name]!]!(write);
+    const answers = atOnce
+      ? await Promise.all(Array.from({ length: 20 }, () => send()))
+      : [await send(), await send()];
+    // Done, and the page of it comes next; or refused in words because the same is under way.
+    for (const { status } of answers) expect(atOnce ? [303, 409] : [303]).toContain(status);
+    expect(answers.map(({ status }) => status)).toContain(303);
+    expectOneEffect(await effects());
+  });
 });
 
 test('20 attempts under 20 numbers at once join one', async () => {
