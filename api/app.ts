@@ -1,4 +1,3 @@
-import { swaggerUI } from '@hono/swagger-ui';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { ApiDeps } from './deps';
@@ -17,6 +16,7 @@ import { receiveCallback } from './routes/callbacks';
 import { createRouteTable } from './routes/table';
 import { Assets } from './pages/assets';
 import { createDesk, DESK_FILES } from './pages/desk/desk';
+import { createDocs } from './pages/docs';
 import { createPayPages, PAY_FILES } from './pages/pay';
 import { VersionWatch } from './version-watch';
 
@@ -78,7 +78,7 @@ export function createApp(deps: ApiDeps): Api {
     c.body(await metrics.registry.metrics(), 200, { 'content-type': metrics.registry.contentType }),
   );
   app.get('/openapi.json', (c) => c.json(app.getOpenAPI31Document(DOCUMENT_HEAD)));
-  app.get('/docs', swaggerUI({ url: '/openapi.json' }));
+  app.route('/docs', createDocs());
   return { app, routes, metrics, close: () => versions.close(), outstanding };
 }
 

@@ -51,16 +51,18 @@ const UNREACHED_TRIES = 3;
  * missing. A channel that says "not there" past the deadline is believed; a connection that broke
  * says nothing about the bill, so it is tried again also then.
  *
- * @param tries how often it has been asked for, this time included
+ * @param missing with `tries`, how often it has been asked for, this time included, and how many of the
+ *   last tries in a row found nobody
  * @param leftMs until the deadline; zero and less: past it
  */
 export function waitForBill(
-  { outcome, tries, retryAfterMs }: BillMissing,
+  missing: BillMissing,
   leftMs: number,
   ladderMs: readonly number[],
 ): number | null {
+  const { outcome, tries, brokenInARow, retryAfterMs } = missing;
   if (leftMs > 0) return Math.min(Math.max(rung(ladderMs, tries - 1), retryAfterMs ?? 0), leftMs);
-  if (outcome === 'unavailable' && tries < UNREACHED_TRIES) return rung(ladderMs, 0);
+  if (outcome === 'unavailable' && brokenInARow < UNREACHED_TRIES) return rung(ladderMs, 0);
   return null;
 }
 
@@ -68,6 +70,7 @@ export interface BillMissing {
   /** `not_ready`: the channel says so. `unavailable`: nobody knows. */
   outcome: 'not_ready' | 'unavailable';
   tries: number;
+  brokenInARow: number;
   retryAfterMs: number | null;
 }
 

@@ -83,6 +83,7 @@ async function fetchBill(
   const day = dayOf(run);
   const { dryRun } = run.input;
   let spoilt = 0;
+  let brokenInARow = 0;
   for (let tries = (run.input.tries ?? 0) + 1; ; tries++) {
     const outcome = await load(run);
     stopHere(run);
@@ -103,9 +104,10 @@ async function fetchBill(
       return outcome;
     }
     const { reason } = outcome;
+    brokenInARow = outcome.outcome === 'unavailable' ? brokenInARow + 1 : 0;
     const { waitMs } = await step(
       'noteBillMissing',
-      { ...day, ...outcome, dryRun, tries },
+      { ...day, ...outcome, dryRun, tries, brokenInARow },
       `no bill yet (${outcome.outcome}): until when is it waited for?`,
     );
     if (waitMs === null) return { outcome: 'none' };

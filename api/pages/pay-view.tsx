@@ -25,14 +25,32 @@ export interface PayFragment {
   action: string;
 }
 
-/** Where a payer goes on, if the attempt waits there and it is an address of the web. */
-export function webAddressOf({ record }: PayPageView): string | undefined {
+/** How a payer goes on with an attempt: at an address of the web, by a code, or not at all. */
+export interface Ways {
+  address: string | undefined;
+  code: string | undefined;
+}
+
+/** Nothing once the channel's page has expired: then the same channel may be pressed anew. */
+export function waysOf({ record }: PayPageView, nowMs: number): Ways {
   const parameters = record?.payParameters;
-  if (!parameters || (parameters.type !== 'redirect' && parameters.type !== 'qr_code')) {
-    return undefined;
-  }
-  const { value } = parameters;
-  return /^https?:\/\//i.test(value) && URL.canParse(value) ? value : undefined;
+  const isOver = parameters?.expiresAt != null && Date.parse(parameters.expiresAt) <= nowMs;
+  if (!parameters || isOver) return { address: undefined, code: undefined };
+  const { type, value } = parameters;
+  const isWeb = (type === 'redirect' || type === 'qr_code') && /^https?:\/\//i.test(value);
+  return {
+    address: isWeb && URL.canParse(value) ? value : undefined,
+    code: type === 'qr_code' ? value : undefined,
+  };
+}
+
+/** The sentence below the order. */
+function textOf({ state: { order }, view }: PayFragment, words: Words): string {
+  if (view.state === 'waiting' && !view.record) return words.ending;
+  if (view.state !== 'closed') return words.text[view.state];
+  const { statusReason: why } = order;
+  const text = words.closed[why === 'expired' || why === 'cancelled' ? why : 'decided'];
+  return order.latePaymentPolicy === 'refund' ? `${text} ${words.moneyBack}` : text;
 }
 
 /** All that stands between the page's head and its foot: rendered here and nowhere else. */
@@ -43,8 +61,7 @@ export function PayMain(props: PayFragment) {
   const amount = formatAmount(order.amountMinor, order.currency, LOCALES[language]);
   const labelOf = (channel: string) =>
     offers.find((offer) => offer.channel === channel)?.label ?? channel;
-  const isExpired = order.status === 'closed' && order.statusReason !== 'cancelled';
-  const text = view.state === 'closed' && isExpired ? words.closedExpired : words.text[view.state];
+  const ways = waysOf(view, nowMs);
   const showsTime = !view.isOver && view.state !== 'review' && order.closeRequestedAt === null;
   return (
     <main
@@ -69,13 +86,11 @@ export function PayMain(props: PayFragment) {
         <dt>{words.amount}</dt>
         <dd class="amount">{amount}</dd>
       </dl>
-      <p class="text">{text}</p>
-      {view.state === 'going' && <Going view={view} labelOf={labelOf} words={words} />}
+      <p class="text">{textOf(props, words)}</p>
+      {view.state === 'going' && <Going {...{ view, ways, labelOf, words }} />}
       {view.mayPay && view.state !== 'waiting' && (
-        <Choices {...{ view, offers, words, amount, action }} />
+        <Choices {...{ view, ways, offers, words, amount, action }} />
       )}
-      {/* Below the button, which so stays where the pointer is. */}
-      <p id="said" class="said" role="status"></p>
       {showsTime && (
         <p class="time">
           {words.timeLeft} <span id="countdown">{clock(Date.parse(order.expiresAt) - nowMs)}</span>
@@ -103,31 +118,32 @@ type Words = (typeof WORDS)[Language];
 
 function Going({
   view,
+  ways: { address, code },
   labelOf,
   words,
 }: {
   view: PayPageView;
+  ways: Ways;
   labelOf: (channel: string) => string;
   words: Words;
 }) {
   const { record } = view;
   if (!record) return null;
-  const address = webAddressOf(view);
-  const code = record.payParameters?.type === 'qr_code' ? record.payParameters.value : undefined;
+  const svg = code === undefined ? undefined : qrSvg(code);
   return (
     <section class="going">
-      {code && (
+      {svg && (
         <figure>
           <div role="img" aria-label={words.qrLabel} class="qr">
-            {raw(qrSvg(code))}
+            {raw(svg)}
           </div>
           <figcaption>{words.scan}</figcaption>
         </figure>
       )}
       {address && (
         <p>
-          <a id="continue" class={code ? 'second' : 'button'} href={address}>
-            {code ? words.openHere : words.continueAt(labelOf(record.channel))}
+          <a id="continue" class={svg ? 'second' : 'button'} href={address}>
+            {svg ? words.openHere : words.continueAt(labelOf(record.channel))}
           </a>
         </p>
       )}
@@ -139,19 +155,22 @@ function Going({
 /** One form for all ways to pay, so that one lock holds them all. Works without JavaScript. */
 function Choices({
   view,
+  ways,
   offers,
   words,
   amount,
   action,
 }: {
   view: PayPageView;
+  ways: Ways;
   offers: readonly Offer[];
   words: Words;
   amount: string;
   action: string;
 }) {
   // While an attempt waits, only another way is offered: the same one is gone on with by its link.
-  const open = view.state === 'going' ? view.record?.channel : undefined;
+  const goesOn = ways.address !== undefined || ways.code !== undefined;
+  const open = view.state === 'going' && goesOn ? view.record?.channel : undefined;
   const choices = offers.filter(({ channel }) => channel !== open);
   if (choices.length === 0) {
     return offers.length === 0 ? <p class="text">{words.noChannel}</p> : null;
@@ -187,16 +206,20 @@ function Choices({
   );
 }
 
-/** Dark on light in both themes: scanners need it. */
-function qrSvg(text: string): string {
-  return toSvgSource(generate(text), {
-    on: '#000',
-    off: '#fff',
-    padX: 4,
-    padY: 4,
-    width: null,
-    height: null,
-  });
+/** Dark on light in both themes: scanners need it. Undefined when no code holds so much text. */
+function qrSvg(text: string): string | undefined {
+  try {
+    return toSvgSource(generate(text), {
+      on: '#000',
+      off: '#fff',
+      padX: 4,
+      padY: 4,
+      width: null,
+      height: null,
+    });
+  } catch {
+    return undefined;
+  }
 }
 
 /** Minutes and seconds, or hours before them; nothing below zero. */

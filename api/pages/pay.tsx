@@ -2,6 +2,7 @@
  * The payer's page. Who has its address may pay the order and see how it stands; nothing else of the
  * API opens to them. It pays through the same function as POST /v1/orders/{order_id}/payments.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
@@ -21,7 +22,7 @@ import type { RouteDeps } from '../route';
 import { pay } from '../routes/payments';
 import type { Assets } from './assets';
 import { document } from './layout';
-import { PayMain, webAddressOf } from './pay-view';
+import { PayMain, waysOf } from './pay-view';
 import type { Offer } from './pay-view';
 import { languageOf, LOCALES, WORDS } from './words';
 import type { Language } from './words';
@@ -50,8 +51,8 @@ interface PayAnswer {
   go: string | null;
   /** Nothing is known yet: repeat the same request after so long. */
   retryAfterMs: number | null;
-  /** Why it is to be repeated. */
-  because: 'switching' | 'unknown' | null;
+  /** Why it was not done: repeat it (the first two), or never. */
+  because: 'switching' | 'unknown' | 'refused' | null;
 }
 
 interface Link {
@@ -81,7 +82,7 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
       frameAncestors: ["'none'"],
     },
     xFrameOptions: 'DENY',
-    // The address is the key to the page: no other site is told of it.
+    // The address is the key to the page: of other sites only the channel is told where to come back to.
     referrerPolicy: 'same-origin',
   });
   app.use(pages, compress());
@@ -111,7 +112,7 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
       const isSent = problem === undefined && view.state === 'going';
       // A code is shown, not followed: the payer's other device does that.
       const isCode = view.record?.payParameters?.type === 'qr_code';
-      const go = isSent && !isCode ? webAddressOf(view) : undefined;
+      const go = isSent && !isCode ? waysOf(view, Date.now()).address : undefined;
       if (wantsJson(c)) return c.json(await answer(c, fresh, { view, go, problem }));
       // See other, so that a reload asks and does not send. A redirect to the channel would be refused by
       // the policy for forms, so the page itself leads there.
@@ -127,8 +128,8 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
 
   app.get('/:token/events', async (c) => {
     const link = await find(c);
-    // 204 tells a browser not to open the stream again.
-    if (!isLink(link)) return c.body(null, 204);
+    // 204 tells a browser not to open the stream again. HEAD would read none of it.
+    if (!isLink(link) || c.req.method === 'HEAD') return c.body(null, 204);
     if (streams >= STREAMS_MAX || deps.versions.isClosed) {
       return c.body(null, 503, { 'retry-after': '5' });
     }
@@ -146,12 +147,15 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
           if (!state) return;
           const said = await answer(c, { ...link, state });
           // The deadline changes what is shown without a new version.
-          if (said.version !== shown || said.state !== shownState) {
-            [shown, shownState] = [said.version, said.state];
-            await stream.writeSSE({ event: 'state', data: JSON.stringify(said) });
-          } else {
-            await stream.writeSSE({ event: 'beat', data: '' });
-          }
+          const isNew = said.version !== shown || said.state !== shownState;
+          [shown, shownState] = [said.version, said.state];
+          const written = stream.writeSSE(
+            isNew ? { event: 'state', data: JSON.stringify(said) } : { event: 'beat', data: '' },
+          );
+          // Who does not read gives the place to another.
+          const late = delay(BEAT_MS, undefined, { signal: gone.signal }).catch(() => undefined);
+          const isRead = await Promise.race([written.then(() => true), late.then(() => false)]);
+          if (!isRead) return;
           const askedAt = Date.now();
           await deps.versions.changed(link.ref, shown, BEAT_MS, gone.signal);
           if (Date.now() - askedAt < PAUSE_MS / 4) await stream.sleep(PAUSE_MS);
@@ -186,10 +190,10 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
     choice: { requestNo: string; channel: string },
   ): Promise<Problem | undefined> {
     try {
-      await pay(deps, ref, choice.requestNo, {
-        channel: choice.channel,
-        return_url: payUrl(state.order, deps.publicUrl()),
-      });
+      const { requestNo, channel } = choice;
+      // Our own address is no part of what was asked for: it may be another one at the next try.
+      const body = { channel, return_url: payUrl(state.order, deps.publicUrl()) };
+      await pay(deps, ref, requestNo, body, { channel });
       return undefined;
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
@@ -214,7 +218,7 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
       go: more.go ?? null,
       retryAfterMs:
         isSwitching || isUnknown ? (more.problem?.options.retryAfterMs ?? PAUSE_MS) : null,
-      because: isSwitching ? 'switching' : isUnknown ? 'unknown' : null,
+      because: isSwitching ? 'switching' : isUnknown ? 'unknown' : code ? 'refused' : null,
     };
   }
 
@@ -243,6 +247,8 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
         children: (
           <>
             {await main(c, link, view)}
+            {/* Outside of what is replaced, so that it is read aloud; fixed, so that nothing moves. */}
+            <p id="said" class="said" role="status"></p>
             <div id="words" hidden data-words={JSON.stringify(words.script)}></div>
           </>
         ),

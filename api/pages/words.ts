@@ -16,7 +16,6 @@ interface PayWords {
   pay(amount: string): string;
   payAnother: string;
   timeLeft: string;
-  timeOver: string;
   continueAt(channel: string): string;
   scan: string;
   qrLabel: string;
@@ -25,15 +24,20 @@ interface PayWords {
   back: string;
   otherLanguage: string;
   heading: Record<PayPageState, string>;
-  text: Record<PayPageState, string>;
-  closedExpired: string;
+  text: Record<Exclude<PayPageState, 'closed'>, string>;
+  /** Of an order that closes though nothing was tried. */
+  ending: string;
+  /** By why it was closed; any other reason: a decision. */
+  closed: Record<'expired' | 'cancelled' | 'decided', string>;
+  moneyBack: string;
   /** What the page's script says by itself. */
   script: {
     sending: string;
     otherTab: string;
     unreachable: string;
     switching: string;
-    retry: string;
+    refused: string;
+    stillNothing: string;
   };
   goingOn: string;
   linkUnknown: { heading: string; text: string };
@@ -53,7 +57,6 @@ export const WORDS: Record<Language, PayWords> = {
     pay: (amount) => `Pay ${amount}`,
     payAnother: 'Pay another way',
     timeLeft: 'Time left to pay:',
-    timeOver: 'The time to pay is over.',
     continueAt: (channel) => `Continue at ${channel}`,
     scan: 'Scan this code with your payment app.',
     qrLabel: 'QR code to pay with',
@@ -78,20 +81,24 @@ export const WORDS: Record<Language, PayWords> = {
       waiting: 'Please do not pay again. We are asking the payment service what became of it.',
       paid: 'Thank you. The payment has arrived.',
       refunded: 'The payment has been given back in full.',
-      closed:
-        'It was cancelled and takes no payment any more. Money that still arrives goes back to you.',
       review:
         'Something about it has to be looked at by a person. Please do not pay again: nothing is lost.',
     },
-    closedExpired:
-      'The time to pay is over: this link takes no payment any more. Money that still arrives goes back to you.',
+    ending: 'This order takes no payment any more. It is being closed.',
+    closed: {
+      expired: 'The time to pay is over: this link takes no payment any more.',
+      cancelled: 'It was cancelled and takes no payment any more.',
+      decided: 'It takes no payment any more.',
+    },
+    moneyBack: 'Money that still arrives goes back to you.',
     script: {
       sending: 'Sending your payment…',
       otherTab: 'The payment is already being sent in another tab.',
       unreachable:
         'No answer yet. We ask again by itself, under the same number: you cannot pay twice.',
       switching: 'Closing the other way to pay first…',
-      retry: 'Ask again now',
+      refused: 'This way to pay is not open now. Please choose another one.',
+      stillNothing: 'Still no answer. You can press again: it stays the same payment.',
     },
     goingOn: 'You are being taken to the payment page.',
     linkUnknown: {
@@ -117,7 +124,6 @@ export const WORDS: Record<Language, PayWords> = {
     pay: (amount) => `支付 ${amount}`,
     payAnother: '换一种方式付款',
     timeLeft: '剩余付款时间：',
-    timeOver: '付款时间已过。',
     continueAt: (channel) => `前往 ${channel} 继续付款`,
     scan: '请用付款应用扫描此二维码。',
     qrLabel: '付款二维码',
@@ -142,16 +148,22 @@ export const WORDS: Record<Language, PayWords> = {
       waiting: '请不要再次付款。我们正在向付款服务查询结果。',
       paid: '谢谢，款项已收到。',
       refunded: '款项已全额退还。',
-      closed: '订单已取消，不再接受付款。之后到账的款项将退还给您。',
       review: '需要人工核实。请不要再次付款：您的款项不会丢失。',
     },
-    closedExpired: '付款时间已过，此链接不再接受付款。之后到账的款项将退还给您。',
+    ending: '此订单不再接受付款，正在关闭。',
+    closed: {
+      expired: '付款时间已过，此链接不再接受付款。',
+      cancelled: '订单已取消，不再接受付款。',
+      decided: '订单不再接受付款。',
+    },
+    moneyBack: '之后到账的款项将退还给您。',
     script: {
       sending: '正在提交付款…',
       otherTab: '付款正在另一个标签页中提交。',
       unreachable: '尚无回复。我们会用同一编号自动再次查询：您不会重复付款。',
       switching: '正在关闭另一种付款方式…',
-      retry: '立即再次查询',
+      refused: '此付款方式暂不可用，请选择其他方式。',
+      stillNothing: '仍无回复。您可以再次点击：仍是同一笔付款。',
     },
     goingOn: '正在前往付款页面。',
     linkUnknown: { heading: '付款链接无效', text: '请检查地址，或向商店索取新的链接。' },

@@ -53,12 +53,16 @@ export const payOrder = route<z.infer<typeof orderParams>, undefined, NewPayment
   },
 });
 
-/** Opens an attempt under this number, or finds the one that is there. */
+/**
+ * Opens an attempt under this number, or finds the one that is there.
+ * @param content what a repeat under the number must have the same
+ */
 export async function pay(
   deps: RouteDeps,
   ref: OrderRef,
   requestNo: string,
   body: NewPaymentBody,
+  content: NewPaymentBody = body,
   round = 0,
 ): Promise<ApiAnswer> {
   // The request first: what it was bound to is then in the picture read after it.
@@ -66,12 +70,12 @@ export async function pay(
   const state = await requireOrderState(deps, ref);
   const { order } = state;
   const fingerprint = fingerprintOf({
-    channel: body.channel,
-    method: body.method,
-    returnUrl: body.return_url,
-    payer: body.payer,
-    amount: body.amount ?? order.amountMinor,
-    currency: body.currency ?? order.currency,
+    channel: content.channel,
+    method: content.method,
+    returnUrl: content.return_url,
+    payer: content.payer,
+    amount: content.amount ?? order.amountMinor,
+    currency: content.currency ?? order.currency,
   });
   if (before) requireSameContent(before, fingerprint);
   const own = before && ownRecord(state, before, requestNo, body.channel);
@@ -120,7 +124,7 @@ export async function pay(
   }
   const { answer } = asked;
   if (answer.outcome === 'refused' && answer.reason === 'request_unknown') {
-    if (round < ROUNDS_MAX) return pay(deps, ref, requestNo, body, round + 1);
+    if (round < ROUNDS_MAX) return pay(deps, ref, requestNo, body, content, round + 1);
   }
   return answerOutcome(deps, ref, requestNo, answer);
 }

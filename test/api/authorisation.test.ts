@@ -128,7 +128,6 @@ const OPEN = [
   'GET /readyz',
   'GET /metrics',
   'GET /openapi.json',
-  'GET /docs',
 ];
 
 const ALL_SCOPES: Scope[] = ['pay', 'refund', 'read', 'operator'];
@@ -212,7 +211,7 @@ beforeEach(async () => {
  * Pages for people: the payer's opens to who has its link (pay-page.test.ts), the desk's to who is logged
  * in (desk.test.ts), and what they load holds nothing of anybody.
  */
-const PAGES = /^\/(?:pay|assets|ops\/ui)(?:\/|$)/;
+const PAGES = /^\/(?:pay|assets|docs|ops\/ui)(?:\/|$)/;
 
 test('every route has an entry here, and every entry a route', () => {
   expect(routes.map(nameOf).sort()).toEqual(Object.keys(CALLS).sort());

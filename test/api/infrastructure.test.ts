@@ -74,7 +74,16 @@ test('/openapi.json describes every route with its refusals, from the schemas th
   expect(NewOrder.additionalProperties).toBe(false);
   expect(NewOrder.properties.amount).toMatchObject({ type: 'integer', minimum: 1 });
   const docs = await api.ask('GET', '/docs', { key: null });
-  expect([docs.status, docs.body]).toEqual([200, expect.stringContaining('/openapi.json')]);
+  expect([docs.status, docs.body]).toEqual([200, expect.not.stringMatching(/https?:/)]);
+  for (const [name, holds] of [
+    ['start.js', '/openapi.json'],
+    ['swagger-ui-bundle.js', 'SwaggerUIBundle'],
+    ['swagger-ui.css', '.swagger-ui'],
+  ]) {
+    const { status, body } = await api.ask('GET', `/docs/${name}`, { key: null });
+    expect([name, status, String(body).includes(holds!)]).toEqual([name, 200, true]);
+  }
+  expect(docs.headers.get('content-security-policy')).toContain("script-src 'self'");
 });
 
 test('a configuration with faults names all of them at once', () => {

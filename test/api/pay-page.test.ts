@@ -119,7 +119,11 @@ describe('a press on the payer’s page', () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => send(links[i % 2]!, CHOICE)),
     );
-    expect(answers.filter(({ status }) => status >= 500)).toEqual([]);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    for (const answer of answers) {
+      const { because } = (await answer.json()) as { because: string | null };
+      expect(['unknown', 'switching', null]).toContain(because);
+    }
     await saga.mock.approve(await saga.outTradeNo(orderId));
     await saga.untilOrder(orderId, 'paid');
     await expectAlwaysTrue(saga, orderId);
@@ -143,6 +147,14 @@ describe('a press on the payer’s page', () => {
     await saga.untilOrder(orderId, 'paid');
     const again = await send(link, CHOICE, { accept: 'text/html' });
     expect([again.status, again.headers.get('location')]).toEqual([303, new URL(link).pathname]);
+  });
+});
+
+describe('the payer’s stream', () => {
+  it('gives no place to a request that reads nothing of it', async () => {
+    const link = await linkOf(await saga.createOrder());
+    const head = await fetch(`${link}/events`, { method: 'HEAD' });
+    expect(head.status).toBe(204);
   });
 });
 

@@ -107,8 +107,11 @@ describe('the payer’s page', () => {
     await one.waitForURL(CHANNEL_PAGE);
     await shows(two, 'going');
     expect(sent).toEqual(['page-1-mock-a']);
+    // What is over is not said any more.
+    await two.getByText('already being sent in another tab').waitFor({ state: 'detached' });
     await approve(one);
     await shows(two, 'paid');
+    expect(await two.locator('#said').textContent()).toBe('');
     await expectPaidOnce(orderId, { trades: 1 });
   });
 
@@ -243,6 +246,45 @@ describe('the payer’s page', () => {
     await shows(page, 'paid');
     expect(sent).toEqual(['page-1-mock-a', 'page-2-mock-a']);
     await expectPaidOnce(orderId, { trades: 2 });
+  });
+
+  it('what was kept of an attempt that has ended meanwhile does not stand in the way', async () => {
+    const orderId = await saga.createOrder();
+    await saga.pay(orderId, 'page-1-mock-a');
+    await saga.mock.decline(await saga.outTradeNo(orderId));
+    await waitFor('declined', async () => (await saga.records(orderId))[0]?.status === 'failed');
+    const context = await payers.context();
+    await context.addInitScript(
+      `localStorage.setItem('pay:' + location.pathname.split('/').pop(), 'page-1-mock-a mock-a')`,
+    );
+    const page = await payers.tab(context, orderId);
+    await shows(page, 'again');
+    await payButton(page).click();
+    await page.waitForURL(CHANNEL_PAGE);
+    await approve(page);
+    await shows(page, 'paid');
+    await expectPaidOnce(orderId, { trades: 2 });
+  });
+
+  it('a way to pay that closed meanwhile is said to, and is offered no more', async () => {
+    const orderId = await saga.createOrder();
+    const page = await payers.at(orderId);
+    const setEnabled = async (enabled: boolean) => {
+      await saga.rows(`update channels set pay_enabled = $1 where channel = 'mock-a'`, enabled);
+      await waitFor('the API knows', async () => {
+        const text = await (await fetch(await payers.link(orderId))).text();
+        return text.includes('mock-a') === enabled;
+      });
+    };
+    await setEnabled(false);
+    try {
+      await payButton(page).click();
+      await page.getByText('This way to pay is not open now').waitFor();
+      expect(await page.locator('.choice').allInnerTexts()).toEqual(['mock-b']);
+    } finally {
+      await setEnabled(true);
+    }
+    expect(await saga.records(orderId)).toEqual([]);
   });
 
   it('another way to pay closes the first one before it opens', async () => {

@@ -60,7 +60,17 @@ describe('the wait for a bill that did not come', () => {
     ['past it, a connection that broke says nothing', 'unavailable', 1, 5_000, -1, 100],
     ['nor does a second', 'unavailable', 2, null, -1, 100],
     ['a third ends it', 'unavailable', 3, null, -1, null],
-  ] as const)('%s', (_, outcome, tries, retryAfterMs, leftMs, waitMs) => {
-    expect(waitForBill({ outcome, tries, retryAfterMs }, leftMs, [100, 300])).toBe(waitMs);
+    ['however often it was not there before', 'unavailable', 31, null, -1, 100, 1],
+  ] as [
+    string,
+    'not_ready' | 'unavailable',
+    number,
+    number | null,
+    number,
+    number | null,
+    number?,
+  ][])('%s', (_, outcome, tries, retryAfterMs, leftMs, waitMs, brokenInARow = tries) => {
+    const missing = { outcome, tries, brokenInARow, retryAfterMs };
+    expect(waitForBill(missing, leftMs, [100, 300])).toBe(waitMs);
   });
 });

@@ -9,12 +9,12 @@
 
 /**
  * @typedef {{state: string, version: number, isOver: boolean, html: string, go: string | null,
- *   retryAfterMs: number | null, because: 'switching' | 'unknown' | null}} Said
+ *   retryAfterMs: number | null, because: 'switching' | 'unknown' | 'refused' | null}} Said
  */
 
 const path = location.pathname;
 const KEY = `pay:${path.split('/').pop()}`;
-/** @type {Record<'sending' | 'otherTab' | 'unreachable' | 'switching' | 'retry', string>} */
+/** @type {Record<'sending' | 'otherTab' | 'unreachable' | 'switching' | 'refused' | 'stillNothing', string>} */
 const words = JSON.parse(document.getElementById('words')?.dataset['words'] ?? '{}');
 const tabs = 'BroadcastChannel' in window ? new BroadcastChannel(KEY) : undefined;
 
@@ -27,6 +27,8 @@ const POLL_MS = 2_000;
 const STREAM_AGAIN_MS = 30_000;
 
 let busy = false;
+/** Counts presses: one that the browser froze must not unlock a later one. */
+let turn = 0;
 let message = '';
 /** @type {EventSource | undefined} */
 let stream;
@@ -53,12 +55,15 @@ document.addEventListener('submit', (event) => {
 async function pay(choice) {
   if (busy) return;
   busy = true;
+  const own = ++turn;
   lock(true, words.sending);
   try {
     await alone(choice, send);
   } finally {
-    busy = false;
-    lock(false, message);
+    if (own === turn) {
+      busy = false;
+      lock(false, message);
+    }
   }
 }
 
@@ -82,21 +87,29 @@ async function alone(choice, run) {
 
 async function afterOtherTab() {
   lock(true, words.otherTab);
-  await navigator.locks.request(KEY, () => undefined);
+  // However that tab ends, its lock ends with it.
+  await navigator.locks.request(KEY, { mode: 'shared' }, () => undefined);
   message = '';
   await look();
 }
 
 /** @param {string} wanted */
 async function send(wanted) {
-  const choice = keep(wanted);
+  let choice = keep(wanted);
   for (let sends = 1; sends <= SENDS_MAX; sends++) {
     const said = await post(choice);
-    if (said && said.because === null) {
+    if (said === 'gone') return location.reload();
+    if (said && said.because !== 'switching' && said.because !== 'unknown') {
       forget();
-      message = '';
-      show(said);
+      message = said.because === 'refused' && !said.isOver ? words.refused : '';
+      show(said, true);
+      // What was kept had ended long ago: now for what was pressed.
+      if (choice !== wanted && main().querySelector('[data-pay]') && !said.go) {
+        choice = keep(wanted);
+        continue;
+      }
       if (said.go) {
+        tabs?.postMessage('sent');
         location.assign(said.go);
         // Until the browser has left: nothing is to be pressed here any more.
         await wait(SEND_TIMEOUT_MS);
@@ -108,11 +121,13 @@ async function send(wanted) {
     lock(true, message);
     await wait(said?.retryAfterMs ?? Math.min(RETRY_MS * sends, RETRY_MAX_MS));
   }
+  message = words.stillNothing;
 }
 
 /**
  * @param {string} choice
- * @returns {Promise<Said | undefined>} undefined: nobody knows whether it arrived
+ * @returns {Promise<Said | 'gone' | undefined>} undefined: nobody knows whether it arrived; `gone`: the
+ *   page itself is outdated
  */
 async function post(choice) {
   try {
@@ -122,7 +137,8 @@ async function post(choice) {
       body: new URLSearchParams({ choice }),
       signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
     });
-    return response.ok ? await response.json() : undefined;
+    if (response.ok) return await response.json();
+    return response.status >= 400 && response.status < 500 ? 'gone' : undefined;
   } catch {
     return undefined;
   }
@@ -154,11 +170,11 @@ function forget() {
 
 tabs?.addEventListener('message', ({ data }) => {
   if (busy) return;
-  if (data === 'sending') lock(true, words.otherTab);
-  else {
+  if (data !== 'sending') {
     lock(false, '');
     void look();
-  }
+  } else if (navigator.locks) void afterOtherTab().then(() => lock(busy, busy ? message : ''));
+  else lock(true, words.otherTab);
 });
 
 /**
@@ -177,18 +193,23 @@ function lock(locked, text) {
 // ---------------------------------------------------------------------------------------------
 // Showing how it stands
 
-/** @param {Said} said */
-function show(said) {
+/**
+ * @param {Said} said
+ * @param {boolean} [anew] also when nothing has moved: what is offered may be another thing
+ */
+function show(said, anew = false) {
   const before = main();
   const shown = Number(before.dataset['version']);
   if (said.version < shown) return;
-  if (said.version === shown && said.state === before.dataset['state']) return;
+  const moved = said.state !== before.dataset['state'];
+  if (!anew && !moved && said.version === shown) return;
   const template = document.createElement('template');
   template.innerHTML = said.html;
   const next = template.content.querySelector('main');
   if (!next) return;
-  const moved = said.state !== before.dataset['state'];
+  const wasOpen = !moved && before.querySelector('details')?.open;
   before.replaceWith(next);
+  if (wasOpen) next.querySelector('details')?.setAttribute('open', '');
   shownAt = performance.now();
   lock(busy, message);
   tick();
@@ -197,7 +218,10 @@ function show(said) {
     document.title = heading.textContent ?? document.title;
     heading.focus({ preventScroll: true });
   }
-  if (said.isOver) stopFollowing();
+  if (said.isOver) {
+    forget();
+    stopFollowing();
+  }
 }
 
 /** Asks how it stands now. */
@@ -265,6 +289,7 @@ function tick() {
 // A page that the browser kept while the payer was away may be outdated.
 window.addEventListener('pageshow', ({ persisted }) => {
   if (!persisted) return;
+  turn += 1;
   busy = false;
   lock(false, '');
   void look();

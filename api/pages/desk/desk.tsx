@@ -36,7 +36,7 @@ export function createDesk(deps: RouteDeps, assets: Assets): Hono<DeskEnv> {
     const problem = desk.problemOf(error, c);
     const form = c.get('form') as Form | undefined;
     // A key that was typed is never sent back.
-    const isRepeatable = problem.status === 503 && form !== undefined && !form['api_key'];
+    const isRepeatable = problem.status >= 500 && form !== undefined && !form['api_key'];
     return desk.showProblem(
       c,
       problem,
