@@ -134,7 +134,12 @@ describe('a PostgreSQL server that is restarted', () => {
     await server.restart();
     for (const orderId of toPay) {
       await untilServed(`PAY of ${orderId}`, () => saga.pay(orderId));
-      await saga.mock.approve(await saga.outTradeNo(orderId));
+      const outTradeNo = await saga.outTradeNo(orderId);
+      // 202 is an answer, too: the attempt is stored, and may reach the channel a moment later.
+      await waitFor(`${orderId} is at the channel`, async () => {
+        return (await saga.books(orderId)).trades > 0;
+      });
+      await saga.mock.approve(outTradeNo);
     }
     for (const orderId of toRefund) {
       await untilServed(`REFUND of ${orderId}`, () => saga.refund(orderId, 'R1', 2_500));
