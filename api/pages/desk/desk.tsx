@@ -1,5 +1,5 @@
 /**
- * The operators' desk. Who has a key with the scope `operator` logs in with it; every figure and every act
+ * The operators' desk. Who has a key with the scope `operator` logs in with it; every list and every act
  * is the API's own (routes of api/routes/ops-*.ts), shown to people instead of programs.
  */
 import { Hono } from 'hono';

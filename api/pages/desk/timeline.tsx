@@ -90,7 +90,7 @@ function sumOf(said: Said): string {
   return said['amount'] == null ? '' : ` ${sum(said)}`;
 }
 
-/** The newest callbacks about the order. */
+/** The last callbacks among these entries, of which an order may have more pages. */
 export function callbacksIn(entries: readonly TimelineEntry[]): { id: string; says: string }[] {
   return entries
     .filter(({ kind }) => kind === 'callback')
