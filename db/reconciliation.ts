@@ -298,20 +298,22 @@ export async function closeRun(
 
 /**
  * A case for each pair that has no report by noon, by the clocks of the channel's zone, of the day after
- * its business date; one for ever, also when it was closed. Returns how many were opened.
+ * its business date; one for ever, also when it was closed. Of one channel, or of all. Returns how many
+ * were opened.
  */
 export async function openMissingReportCases(
   pool: Pool,
-  input: { daysBack?: number; now?: string } = {},
+  input: { daysBack?: number; now?: string; channel?: string } = {},
 ): Promise<number> {
   const { rows } = await pool.query<ChannelDay & { status: string; reason: string | null }>(
     `select c.channel, d.day::text as day, coalesce(r.status, 'never begun') as status, r.reason
      ${UNREPORTED_SQL}
+       and ($3::text is null or c.channel = $3::text)
        and clock.now >= (d.day + 1 + time '12:00') at time zone c.time_zone
        and not exists (select from cases k where k.channel = c.channel and k.order_id is null
          and k.subject_no = 'bill:' || d.day::text || ':missing')
      order by d.day, c.channel`,
-    [input.now ?? null, input.daysBack ?? DAYS_BACK],
+    [input.now ?? null, input.daysBack ?? DAYS_BACK, input.channel ?? null],
   );
   for (const { channel, day, status, reason } of rows) {
     await openBillCase(pool, {
