@@ -1,3 +1,6 @@
+import { log } from '@temporalio/activity';
+import { setTimeout as delay } from 'node:timers/promises';
+import { readChannelRows } from '../db/channels';
 import {
   beginRun,
   closeRun,
@@ -48,21 +51,48 @@ export interface ComparedDay {
 
 /** Days started by one round at most, the oldest first; the next round takes the rest. */
 const DUE_MAX = 50;
+/** So long a round waits for what is overdue, far below what its step may take. */
+const OVERDUE_WAIT_MS = 1_500;
 
 /** The database steps of reconciliation: short ones, and those that may take minutes. */
 export function createReconciliationSteps(deps: ActivityDeps) {
   // Only what reads or writes a whole bill uses the connections for long statements: a download that
   // hangs there must never hold up the short steps of other dates.
   const { pool } = deps;
+  /** Channels whose overdue work is still under way, perhaps since an earlier round. */
+  const revising = new Set<string>();
+
+  /** Puts what is overdue of the channel before a person; what fails is tried again by the next round. */
+  async function lookAfterOverdue(channel: string, daysBack: number): Promise<void> {
+    if (revising.has(channel)) return;
+    revising.add(channel);
+    const works = [
+      () => openMissingReportCases(pool, { channel, daysBack }),
+      () => reviseSuspense(pool, channel),
+    ];
+    for (const work of works) {
+      await work().catch((error: unknown) =>
+        log.warn('what is overdue in a channel could not be looked after', { channel, error }),
+      );
+    }
+    revising.delete(channel);
+  }
 
   return {
     /**
      * What is overdue becomes a case first, whatever else hangs: dates without a report, and what waits
-     * for the other side for too long. Then the dates that are due.
+     * for the other side for too long. Then the dates that are due. A channel in which that fails or
+     * takes long keeps neither the others' from being done nor any date from being started.
      */
     async listDueReconciliations(input: { daysBack: number }): Promise<{ due: DueDay[] }> {
-      await openMissingReportCases(pool, { daysBack: input.daysBack });
-      for (const { row } of await deps.channels.all()) await reviseSuspense(pool, row.channel);
+      const channels = await readChannelRows(pool);
+      const works = channels.map(({ channel }) => lookAfterOverdue(channel, input.daysBack));
+      const waited = new AbortController();
+      await Promise.race([
+        Promise.all(works),
+        delay(OVERDUE_WAIT_MS, undefined, { signal: waited.signal }).catch(() => undefined),
+      ]);
+      waited.abort();
       const due = await dueDays(pool, { daysBack: input.daysBack, limit: DUE_MAX });
       await failpoint('recon-list:after');
       return {

@@ -10,14 +10,24 @@ export interface CaseNews {
   /** The number the case is about: an out_trade_no, an out_refund_no, or the order id. */
   subjectNo: string;
   evidence: unknown;
+  /** The part of the evidence without which the same words are news again; absent: the words alone. */
+  figures?: unknown;
 }
+
+/** What an entry of a case must contain to say the same as this news. */
+export function saidBy({ kind, summary, figures }: CaseNewsWords): string {
+  return JSON.stringify([
+    { kind, summary, ...(figures === undefined ? {} : { evidence: figures }) },
+  ]);
+}
+type CaseNewsWords = Pick<CaseNews, 'kind' | 'summary' | 'figures'>;
 
 /**
  * Opens the order's case, or adds evidence to the one that is open (its version grows, so that a
  * decision made on an older picture is refused). The same evidence twice changes nothing.
  */
 export async function openCase(client: Queryable, ref: OrderRef, news: CaseNews): Promise<void> {
-  const entry = JSON.stringify([{ kind: news.kind, summary: news.summary }]);
+  const entry = saidBy(news);
   const full = JSON.stringify([
     {
       kind: news.kind,

@@ -35,9 +35,14 @@ export async function findFileTotals(
   }
 }
 
+/** What a person was told of a difference (d); not where it stands in a file, nor what is refunded since. */
+const told = (d: string) =>
+  `(${d}.reason, ${d}.ours - 'refunded_minor', ${d}.channel_says - array['file', 'line'])`;
+
 /**
- * Writes what was found: a difference that is there already stays the same row (one that is before a
- * person stays there), what is not found any more is resolved.
+ * Writes what was found: a difference that is there already stays the same row, what is not found any
+ * more is resolved. One that is before a person stays there, unless it says something else now: then it
+ * is open again, and the person is told.
  */
 export async function storeFound(client: Client, comparison: Comparison): Promise<void> {
   const values = [comparison.channel, comparison.day, comparison.billId];
@@ -50,7 +55,9 @@ export async function storeFound(client: Client, comparison: Comparison): Promis
          refund_id, merchant_id, order_id, pay_record_id, refund_no, ours, channel_says
        from found where kind <> 'matched' order by line_no nulls last, kind, subject
        on conflict (channel, business_date, kind, subject) do update set
-         status = case when d.status = 'case' then 'case' else excluded.status end,
+         status = case when d.status = 'case' and (excluded.status <> 'open'
+             or ${told('d')} is not distinct from ${told('excluded')})
+           then 'case' else excluded.status end,
          reason = excluded.reason, bill_id = excluded.bill_id, line_no = excluded.line_no,
          capture_id = excluded.capture_id, refund_id = excluded.refund_id,
          merchant_id = excluded.merchant_id, order_id = excluded.order_id,

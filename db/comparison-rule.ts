@@ -41,6 +41,7 @@ export function lineClassSql(feeBasisPoints: string): string {
       when l.c_reversed_minor < l.line_reversed_minor then ${open('status', 'not_reversed_here')}
       else 'matched||' end
     when l.refund_id is null then ${open('refund_channel_only')}
+    when l.second_refund then ${open('refund_channel_only', 'second_refund')}
     when l.currency is distinct from l.f_currency or l.amount_minor is distinct from l.f_amount_minor
       then ${open('refund_amount')}
     when l.status = 'succeeded' and l.f_status not in ('succeeded', 'returned')

@@ -76,6 +76,14 @@ async function compareAll(client: Client, comparison: Comparison): Promise<void>
        group by l.their_hash, l.kind, ${channelNo('l')} having count(*) > 1
      ) r`,
   );
+  // Only where a number of the channel's own is missing does it take another row to see a second refund.
+  const { rows: refunds } = await longQuery(
+    client,
+    `select coalesce(array_agg(our_hash), '{}')::text as hashes from (
+       select our_hash from ${lines} where kind = 'refund' and our_hash is not null
+       group by our_hash having count(*) > 1
+     ) r`,
+  );
   const bp = String(Math.trunc(comparison.feeBasisPoints));
   const due = expectedFeeSql('l.amount_minor', bp);
   const fee = (sign: string) => (bp === '0' ? '' : `and l.fee_minor = ${sign}(${due})`);
@@ -107,8 +115,10 @@ async function compareAll(client: Client, comparison: Comparison): Promise<void>
      union all ${side(
        'refund',
        'out_refund_no',
-       `true ${fee('-')}`,
-       `select f.out_refund_no as no, f.refund_id as our_id, f.amount_minor::bigint as amount_minor,
+       `(l.channel_refund_no = b.channel_refund_no
+           or (l.channel_refund_no is null or b.channel_refund_no is null)
+             and l.our_hash <> all ($5::bigint[])) ${fee('-')}`,
+       `select f.out_refund_no as no, f.channel_refund_no, f.refund_id as our_id, f.amount_minor::bigint as amount_minor,
           f.currency::text as currency
         from refunds f
         where f.channel = $1::text and f.status = 'succeeded'
@@ -120,15 +130,38 @@ async function compareAll(client: Client, comparison: Comparison): Promise<void>
      from ${lines} l where l.kind not in ('payment', 'refund')
      ) l
      group by 1, 2, 3, 4`,
-    [comparison.channel, comparison.from, comparison.to, rows[0]?.['hashes']],
+    [
+      comparison.channel,
+      comparison.from,
+      comparison.to,
+      rows[0]?.['hashes'],
+      refunds[0]?.['hashes'],
+    ],
   );
 }
+
+/**
+ * Another row (x) with the number of the same refund that is the one we know by its channel's number or,
+ * where we know none, comes before: at most one row is our refund. A failed one moved no money.
+ */
+const isOurRefund = (comesBefore: string) => `x.kind = 'refund' and x.our_hash = l.our_hash
+             and x.out_refund_no = l.out_refund_no and x.status <> 'failed'
+             and ${channelNo('x')} <> ${channelNo('l')}
+             and (x.channel_refund_no = f.channel_refund_no
+               or f.channel_refund_no is null and ${comesBefore})`;
 
 /**
  * Every line that is not plainly equal, beside all that our books have of it. Each is looked up by a
  * unique number (`limit 1` keeps the planner from reading all of a table for a few of them).
  */
 async function findOddLines(client: Client, comparison: Comparison): Promise<void> {
+  // Of a row (l) whose money is of another date than this one: the bills in which it should rather stand.
+  const otherBills = `select from trade_bills b join trade_bill_lines x on x.bill_id = b.bill_id
+         where b.channel = $1::text and b.status = 'loaded' and b.bill_id <> $6::bigint
+           and at.instant is not null
+           and (at.instant < $3::timestamptz or at.instant >= $4::timestamptz)
+           and (b.business_date = (at.instant at time zone $7::text)::date
+             or b.business_date between $2::date - $8::int and $2::date - 1)`;
   await longQuery(
     client,
     `create temp table odd on commit drop as
@@ -167,14 +200,15 @@ async function findOddLines(client: Client, comparison: Comparison): Promise<voi
        c.capture_id is null and l.kind = 'payment' and coalesce((select true from captures s
          where s.merchant_id = named.merchant_id and s.order_id = named.order_id
            and s.settles and s.status = 'captured' limit 1), false) as order_paid,
-       exists (select from trade_bills b join trade_bill_lines x on x.bill_id = b.bill_id
-         where b.channel = $1::text and b.status = 'loaded' and b.bill_id <> $6::bigint
-           and at.instant is not null
-           and (at.instant < $3::timestamptz or at.instant >= $4::timestamptz)
-           and (b.business_date = (at.instant at time zone $7::text)::date
-             or b.business_date between $2::date - $8::int and $2::date - 1)
+       exists (${otherBills}
            and x.kind = l.kind and x.status = l.status
-           and x.their_hash = l.their_hash and ${channelNo('x')} = ${channelNo('l')}) as in_other_bill
+           and x.their_hash = l.their_hash and ${channelNo('x')} = ${channelNo('l')}) as in_other_bill,
+       f.refund_id is not null and l.status <> 'failed' and case
+         when l.channel_refund_no is not null and f.channel_refund_no is not null
+           then l.channel_refund_no <> f.channel_refund_no
+         else exists (select from ${linesOf(comparison)} x
+             where ${isOurRefund('x.line_no < l.line_no')})
+           or exists (${otherBills} and ${isOurRefund('true')}) end as second_refund
      from summed l
      left join lateral (
        select named.* from pay_records named

@@ -1,7 +1,8 @@
 import type { DifferenceKind } from '../domain/differences';
 import { BILL_KINDS, STILL_PROCESSING } from '../domain/differences';
 import { sentenceOf } from '../domain/difference-words';
-import { openCase } from './cases';
+import type { CaseNews } from './cases';
+import { openCase, saidBy } from './cases';
 import { fromRow, lockOrder } from './rows';
 import type { Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
@@ -99,6 +100,7 @@ export async function openCaseOf(pool: Pool, differenceId: number): Promise<bool
       channel: difference.channel,
       subjectNo: caseSubject(difference),
       evidence: evidenceOf(difference),
+      figures: figuresOf(difference),
     };
     const { merchantId, orderId } = difference;
     if (merchantId !== null && orderId !== null)
@@ -132,6 +134,17 @@ function evidenceOf(difference: Difference) {
   return { channel, day, difference: kind, reason, line: lineNo, ours, channel_says: channelSays };
 }
 
+/** What makes the same difference news again: its figures, not where the file has it. */
+function figuresOf({ reason, ours, channelSays }: Difference) {
+  const { refunded_minor: _refunded, ...oursSays } = ours ?? {};
+  const { file: _file, line: _line, ...channelFigures } = channelSays ?? {};
+  return {
+    reason,
+    ours: ours && oursSays,
+    channel_says: channelSays && channelFigures,
+  };
+}
+
 /** One case for all open differences of a kind; the first of them are its evidence. */
 async function openCollectiveCase(
   pool: Pool,
@@ -157,6 +170,7 @@ async function openCollectiveCase(
       what: kind,
       summary: `${channel} (bill of ${day}): ${count} × ${kind}`,
       evidence: rows.map((row) => evidenceOf(fromRow<Difference>(row))),
+      figures: rows.map((row) => figuresOf(fromRow<Difference>(row))),
     });
     return count;
   });
@@ -165,7 +179,11 @@ async function openCollectiveCase(
 /** A case about the bill of a date, whatever it is about: `missing`, `rejected`, or a difference kind. */
 export async function openBillCase(
   client: Queryable,
-  news: { channel: string; day: string; what: string; summary: string; evidence: unknown },
+  news: Pick<CaseNews, 'summary' | 'evidence' | 'figures'> & {
+    channel: string;
+    day: string;
+    what: string;
+  },
 ): Promise<void> {
   await openNumberCase(client, {
     kind: CASE_KIND,
@@ -173,6 +191,7 @@ export async function openBillCase(
     subjectNo: `bill:${news.day}:${news.what}`,
     summary: news.summary,
     evidence: news.evidence,
+    figures: news.figures,
   });
 }
 
@@ -180,10 +199,7 @@ export async function openBillCase(
  * Opens the case of a number that belongs to no order, or adds evidence to the one that is open. The same
  * words twice change nothing.
  */
-async function openNumberCase(
-  client: Queryable,
-  news: { kind: string; channel: string; subjectNo: string; summary: string; evidence: unknown },
-): Promise<void> {
+async function openNumberCase(client: Queryable, news: CaseNews): Promise<void> {
   const said = { kind: news.kind, summary: news.summary };
   await client.query(
     `insert into cases as k (channel, subject_no, kind, summary, evidence)
@@ -196,7 +212,7 @@ async function openNumberCase(
       news.subjectNo,
       news.kind,
       news.summary,
-      JSON.stringify([said]),
+      saidBy(news),
       JSON.stringify([{ ...said, at: new Date().toISOString(), evidence: news.evidence }]),
     ],
   );

@@ -59,10 +59,38 @@ const UNREPORTED_SQL = `
       (select (min(coalesce(k.paid_at, k.learnt_at)) at time zone c.time_zone)::date
        from captures k where k.channel = c.channel))`;
 
+/** A date is compared again no more often than this, though more of it may have become ours since. */
+const COMPARE_AGAIN_AFTER = `interval '6 hours'`;
+
+/**
+ * Dates that have a report, but of which more became ours after they were compared: a payment that we
+ * learnt late (the index captures_learnt_late), a refund that was still under way. Comparing them again
+ * makes `compared_at` newer, which ends it.
+ */
+const COMPARE_AGAIN_SQL = `
+  select r.channel, r.business_date from reconciliation_runs r
+  join channels c on c.channel = r.channel
+  cross join lateral (select coalesce($1::timestamptz, now()) as now) clock
+  cross join lateral (select r.business_date::timestamp at time zone c.time_zone as from_at,
+    (r.business_date + 1)::timestamp at time zone c.time_zone as to_at) d
+  where r.status = 'done' and not r.dry_run and r.reported_at is not null
+    and r.business_date between (clock.now at time zone c.time_zone)::date - $2::int
+      and (clock.now at time zone c.time_zone)::date - 1
+    and r.compared_at < clock.now - ${COMPARE_AGAIN_AFTER}
+    and (exists (select from captures k where k.channel = r.channel and k.status = 'captured'
+        and coalesce(k.paid_at, k.learnt_at) >= d.from_at
+        and coalesce(k.paid_at, k.learnt_at) < d.to_at
+        and k.learnt_at - k.paid_at > interval '10 minutes' and k.learnt_at > r.compared_at)
+      or exists (select from refunds f where f.channel = r.channel and f.status = 'succeeded'
+        and coalesce(f.first_sent_at, f.created_at) >= d.from_at
+        and coalesce(f.first_sent_at, f.created_at) < d.to_at
+        and f.finished_at > r.compared_at))`;
+
 /**
  * Pairs whose business date has ended in the channel's zone and that have no report, oldest first; not
  * those whose next try is later, and none more than `daysBack` days ago. A dry run is no report. Also those
- * of any date that began and did not end: somebody may have ended the workflow by force.
+ * of any date that began and did not end: somebody may have ended the workflow by force. And those with a
+ * report of which more has become ours since it was compared.
  */
 export async function dueDays(
   pool: Pool,
@@ -77,6 +105,7 @@ export async function dueDays(
        where status in ('running', 'waiting_bill') and finished_at is null and not dry_run
          and started_at < coalesce($1::timestamptz, now()) - ${ABANDONED_AFTER}
          and next_try_at <= coalesce($1::timestamptz, now())
+       union ${COMPARE_AGAIN_SQL}
      ) due
      order by due.day, channel limit $3::int`,
     [input.now ?? null, input.daysBack, input.limit],
@@ -298,20 +327,22 @@ export async function closeRun(
 
 /**
  * A case for each pair that has no report by noon, by the clocks of the channel's zone, of the day after
- * its business date; one for ever, also when it was closed. Returns how many were opened.
+ * its business date; one for ever, also when it was closed. Of one channel, or of all. Returns how many
+ * were opened.
  */
 export async function openMissingReportCases(
   pool: Pool,
-  input: { daysBack?: number; now?: string } = {},
+  input: { daysBack?: number; now?: string; channel?: string } = {},
 ): Promise<number> {
   const { rows } = await pool.query<ChannelDay & { status: string; reason: string | null }>(
     `select c.channel, d.day::text as day, coalesce(r.status, 'never begun') as status, r.reason
      ${UNREPORTED_SQL}
+       and ($3::text is null or c.channel = $3::text)
        and clock.now >= (d.day + 1 + time '12:00') at time zone c.time_zone
        and not exists (select from cases k where k.channel = c.channel and k.order_id is null
          and k.subject_no = 'bill:' || d.day::text || ':missing')
      order by d.day, c.channel`,
-    [input.now ?? null, input.daysBack ?? DAYS_BACK],
+    [input.now ?? null, input.daysBack ?? DAYS_BACK, input.channel ?? null],
   );
   for (const { channel, day, status, reason } of rows) {
     await openBillCase(pool, {

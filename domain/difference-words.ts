@@ -47,7 +47,9 @@ function saying({ kind, reason }: SpokenDifference): string {
         ? 'the bill of another date has the same row:'
         : 'the same row again:';
     case 'refund_channel_only':
-      return 'the channel gave back money for a refund that is not in our books:';
+      return reason === 'second_refund'
+        ? 'the channel gave back money a second time under the number of our refund'
+        : 'the channel gave back money for a refund that is not in our books:';
     case 'refund_ours_only':
       return 'the bill does not have our refund';
     case 'refund_amount':

@@ -51,6 +51,11 @@ export interface LineSide {
   namesOther: boolean;
   /** Without a capture: the order that the row's number belongs to was paid by another one. */
   orderPaid: boolean;
+  /**
+   * Of a refund row with our number: it is not the refund that is ours, because the channel's own number
+   * is another than we know, or another row (of this bill or of our date's) is that refund.
+   */
+  secondRefund: boolean;
 }
 
 /** The capture that a payment or a reversal row finds, or that no row of the bill finds. */
@@ -117,7 +122,8 @@ const waiting = (kind: DifferenceKind, reason: string): Classification => ({
 /**
  * The one class of a pair; the first that fits, from what makes a row unusable to what is only a
  * matter of cents: unreadable, unknown and manual rows → the same row twice → only one side has it →
- * currency → amount → state → paid twice → fee. `feeBasisPoints` 0: fees are not compared.
+ * given back twice → currency → amount → state → paid twice → fee. `feeBasisPoints` 0: fees are not
+ * compared.
  */
 export function classify(pair: ComparedPair, feeBasisPoints: number): Classification {
   if (pair.line === null) {
@@ -187,6 +193,7 @@ function classifyRefund(
   if (line.appearance > 1) return open('duplicate_row', 'repeated');
   if (line.inOtherBill) return open('duplicate_row', 'other_bill');
   if (!refund) return open('refund_channel_only');
+  if (line.secondRefund) return open('refund_channel_only', 'second_refund');
   if (line.currency !== refund.currency || line.amountMinor !== refund.amountMinor)
     return open('refund_amount');
   const succeededHere = refund.status === 'succeeded' || refund.status === 'returned';

@@ -125,7 +125,7 @@ const difference: Moves<DifferenceStatus> = {
   open: ['waiting', 'suspense', 'case', 'resolved'],
   waiting: ['open', 'case', 'resolved'],
   suspense: ['open', 'case', 'resolved'],
-  case: ['resolved'],
+  case: ['open', 'resolved'],
   resolved: ['open', 'waiting', 'suspense'],
 };
 

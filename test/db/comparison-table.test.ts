@@ -96,11 +96,13 @@ class Scene {
     });
   }
 
-  private said({ kind, status, amountMinor, currency, feeMinor }: LineSide): BillLine {
+  private said(line: LineSide): BillLine {
+    const { kind, status, amountMinor, currency, feeMinor } = line;
     const ofMoney = kind === 'payment' || kind === 'refund' || kind === 'reversal';
     return {
       ...this.line(ofMoney ? kind : 'payment'),
       ...{ kind, status, amountMinor, currency, feeMinor },
+      ...(line.secondRefund ? { channelRefundNo: this.no('CX') } : {}),
     };
   }
 

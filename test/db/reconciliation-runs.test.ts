@@ -97,6 +97,71 @@ describe('which dates are due', () => {
   });
 });
 
+describe('a date of which more became ours after it was compared', () => {
+  const HOURS = 3_600_000;
+  const later = (hours: number) => new Date(Date.now() + hours * HOURS).toISOString();
+  /** Noon of the day before yesterday: compared now, it lies in the days that are looked at. */
+  const at = `${new Date(Date.now() - 48 * HOURS).toISOString().slice(0, 10)}T12:00:00Z`;
+  const day = at.slice(0, 10);
+  const run = (sql: string, ...values: unknown[]) => database.pool.query(sql, values);
+  const comparedAgo = (ch: ReconciledChannel, hours: number) =>
+    run(
+      `update reconciliation_runs set compared_at = now() - make_interval(hours => $2::int)
+       where channel = $1::text and business_date = $3::date`,
+      ch.channel,
+      hours,
+      day,
+    );
+
+  it('a refund under way then and done since, which the bill does not have, is found after all', async () => {
+    const ch = await channel({ created_at: at });
+    const { capture, line } = await ch.paid(at);
+    const { refund } = await ch.refunded(capture, at, {
+      status: 'processing',
+      finished_at: null,
+      channel_refund_no: null,
+    });
+    expect(await ch.reconcile(day, [line])).toMatchObject({ rows: 1, open: 0, case: 0 });
+    const isDue = async (hours: number) =>
+      (await due(later(hours))).includes(`${ch.channel} ${day}`);
+    expect(await isDue(7)).toBe(false);
+    await run(
+      `update refunds set status = 'succeeded', finished_at = clock_timestamp()
+       where refund_id = $1::bigint`,
+      refund['refund_id'],
+    );
+    // Not in every round: a day's refunds end one by one.
+    expect(await isDue(5)).toBe(false);
+    expect(await isDue(7)).toBe(true);
+    await ch.reconcile(day, [line], { now: later(24 * 5) });
+    expect(await ch.differences(day)).toEqual([
+      `refund_ours_only case ${String(refund['out_refund_no'])}`,
+    ]);
+    expect(await isDue(7)).toBe(false);
+  });
+
+  it('a payment that we learnt later is; one learnt before, a dry run and an old date are not', async () => {
+    const ch = await channel({ created_at: at });
+    const isDue = async (daysBack = 7) =>
+      (await due(later(0), daysBack)).includes(`${ch.channel} ${day}`);
+    await ch.paid(at);
+    await ch.reconcile(day, []);
+    await comparedAgo(ch, 7);
+    await run(`update captures set learnt_at = now() - interval '8 hours'`);
+    expect(await isDue()).toBe(false);
+    const { line } = await ch.paid(at);
+    expect(await isDue()).toBe(true);
+    expect(await isDue(1)).toBe(false);
+    await run('update reconciliation_runs set dry_run = true');
+    expect(await isDue()).toBe(false);
+    await run('update reconciliation_runs set dry_run = false');
+    await ch.reconcile(day, []);
+    expect(await ch.differences(day)).toContain(`ours_only case ${line.channelTradeNo}`);
+    await comparedAgo(ch, -1);
+    expect((await due(later(8))).includes(`${ch.channel} ${day}`)).toBe(false);
+  });
+});
+
 describe('a run that lost its workflow', () => {
   const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
 

@@ -29,6 +29,7 @@ const line = (said: Partial<LineSide> = {}): LineSide => ({
   reversedMinor: 0,
   namesOther: false,
   orderPaid: false,
+  secondRefund: false,
   ...said,
 });
 const capture = (said: Partial<CaptureSide> = {}): CaptureSide => ({
@@ -217,6 +218,26 @@ const ROWS: Row[] = [
     'a refund that the earlier bill has',
     'duplicate_row open other_bill',
     refunded({ inOtherBill: true }),
+  ],
+  [
+    'a refund paid again under our number',
+    'refund_channel_only open second_refund',
+    refunded({ secondRefund: true }),
+  ],
+  [
+    'another amount paid again under our number',
+    'refund_channel_only open second_refund',
+    refunded({ secondRefund: true, amountMinor: 9_999 }),
+  ],
+  [
+    'a refund paid under our number that failed here',
+    'refund_channel_only open second_refund',
+    refunded({ secondRefund: true }, { status: 'failed' }),
+  ],
+  [
+    'the second refund’s row again',
+    'duplicate_row open repeated',
+    refunded({ secondRefund: true, appearance: 2 }),
   ],
   ['a refund without its fee', 'fee open missing', refunded({ feeMinor: null })],
   ['a refund that keeps the fee', 'fee open wrong', refunded({ feeMinor: 60 })],
