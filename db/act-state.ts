@@ -37,6 +37,7 @@ async function withCase(
     case_id: number | null;
     version: number | null;
     settled: number[];
+    decided_alone: Record<string, number>;
     callback_status: string | null;
   }>(
     `select k.case_id, k.version,
@@ -44,6 +45,15 @@ async function withCase(
          from cases d, jsonb_array_elements_text(d.decision->'settled_captures') s(capture_id),
            lateral (select s.capture_id::bigint as capture_id) c
          where d.merchant_id = $1::text and d.order_id = $2::text and d.status = 'closed') as settled,
+       (select coalesce(jsonb_object_agg(g.currency, g.minor), '{}') from (
+          select a.currency, sum(a.amount_minor) as minor
+          from operator_acts a left join refunds f
+            on f.merchant_id = a.merchant_id and f.order_id = a.order_id
+              and f.refund_no = 'act:' || a.act_no || ':' || a.capture_id
+          where a.merchant_id = $1::text and a.order_id = $2::text and a.kind = 'refund_money'
+            and a.second_key is null and a.status in ('accepted', 'done')
+            and f.status is distinct from 'failed'
+          group by a.currency) g) as decided_alone,
        (select b.status from channel_callbacks b where b.callback_id = $3::bigint
          and b.merchant_id = $1::text and b.order_id = $2::text) as callback_status
      from (select 1) one left join cases k
@@ -58,6 +68,7 @@ async function withCase(
         ? undefined
         : { caseId: row.case_id, version: row.version },
     settledCaptures: row.settled,
+    decidedAlone: row.decided_alone,
     callback: row.callback_status === null ? undefined : { status: row.callback_status },
   };
 }

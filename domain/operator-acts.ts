@@ -111,6 +111,8 @@ export interface ActState extends SettlementState {
   openCase: { caseId: number; version: number } | undefined;
   /** Captures that two persons' evidence took care of before: their money is no longer here. */
   settledCaptures: readonly number[];
+  /** What acts without a second person gave back of the order, by currency, minor units. */
+  decidedAlone: Readonly<Record<string, number>>;
   /** The callback that the act names, when it is the order's. */
   callback: { status: string } | undefined;
 }

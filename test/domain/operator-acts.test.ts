@@ -21,6 +21,7 @@ function aReview(said: Partial<ActState> = {}): ActState {
     refunds: [],
     openCase: CASE,
     settledCaptures: [],
+    decidedAlone: {},
     callback: undefined,
     ...said,
   };
@@ -481,6 +482,22 @@ describe('a second person', () => {
   ])('%s', (_name, state, act, minor) => {
     expect(needsSecondPerson(state, act, upTo(minor))).toBe(false);
     expect(needsSecondPerson(state, act, upTo(minor - 1))).toBe(true);
+  });
+
+  it.each<[string, ActState['decidedAlone'], number, boolean]>([
+    ['nothing yet, exactly the limit', {}, 5_000, false],
+    ['nothing yet, one more than the limit', {}, 5_001, true],
+    ['some, up to the limit', { CNY: 4_000 }, 1_000, false],
+    ['some, one more than the limit', { CNY: 4_000 }, 1_001, true],
+    ['the limit: nothing more', { CNY: 5_000 }, 1, true],
+    ['the limit in another currency', { USD: 5_000 }, 5_000, false],
+  ])('counts what one person decided before: %s', (_name, decidedAlone, amountMinor, needed) => {
+    const state = aReview({ decidedAlone });
+    expect(needsSecondPerson(state, giveBack({ amountMinor }), upTo(5_000))).toBe(needed);
+    // The rest that is accepted after parts of it went back was decided in parts, too.
+    const rest = aCapture({ kind: 'held', amountMinor });
+    const parts = aReview({ decidedAlone, captures: [rest] });
+    expect(needsSecondPerson(parts, accept(), upTo(5_000))).toBe(needed);
   });
 
   it('is needed for every case that closes while it holds money, whatever the amount', () => {
