@@ -1,5 +1,5 @@
 /** Which acts one person may not decide alone. */
-import { captureOf, heldHere, isHere, restWithoutHeld } from './operator-acts';
+import { captureOf, holdsMoney, isHere, restWithoutHeld } from './operator-acts';
 import type { ActContent, ActState } from './operator-acts';
 
 /**
@@ -35,7 +35,7 @@ export function needsSecondPerson(
       return refund !== undefined && isAbove(refund.amountMinor, refund.currency);
     }
     case 'close_case':
-      return heldHere(state).length > 0;
+      return holdsMoney(state);
     case 'note':
     case 'query_now':
     case 'resend_callback':

@@ -22,6 +22,7 @@ function aReview(said: Partial<ActState> = {}): ActState {
     openCase: CASE,
     settledCaptures: [],
     decidedAlone: {},
+    channelMoney: [],
     callback: undefined,
     ...said,
   };
@@ -74,7 +75,9 @@ function told(decision: ActDecision): string[] | ActRefusal {
         return `refund ${capture.captureId} of ${amountMinor} as ${origin} ${refundNo}`;
       }
       case 'close_case':
-        return `close_case [${change.settledCaptures.join()}]`;
+        return change.settledDifferences.length > 0
+          ? `close_case [${change.settledCaptures.join()}] [${change.settledDifferences.join()}]`
+          : `close_case [${change.settledCaptures.join()}]`;
       case 'await_refunds':
       case 'grow_case':
       case 'add_evidence':
@@ -353,6 +356,45 @@ const ROWS: Row[] = [
     context: { confirmed: true },
     is: ['close_case [1]', ...CLOSED('decided')],
   },
+  // ---- money that only the channel has, by its trade bill
+  {
+    name: 'does not close a case about money at the channel without evidence',
+    state: aPaidWithSurplus({ captures: [aCapture()], channelMoney: [31] }),
+    act: close(),
+    context: { confirmed: true },
+    is: 'evidence_missing',
+  },
+  {
+    name: 'nor by the evidence of one person',
+    state: aPaidWithSurplus({ captures: [aCapture()], channelMoney: [31] }),
+    act: close({ evidence: 'the channel gave it back' }),
+    is: 'second_person_needed',
+  },
+  {
+    name: 'closes it by two persons’ evidence and remembers which money it was',
+    state: aReview({ channelMoney: [31, 32] }),
+    act: close({ evidence: 'the channel gave it back' }),
+    context: { confirmed: true },
+    is: ['close_case [1] [31,32]', ...CLOSED('decided')],
+  },
+  {
+    name: 'gives all captures back: the case stays for what is at the channel',
+    state: aReview({ channelMoney: [31] }),
+    act: giveBack(),
+    is: ['refund 1 of 9000 as operator act:act-1:1', 'grow_case'],
+  },
+  {
+    name: 'sends the last refund again: the case stays for what is at the channel',
+    state: aReview({ captures: [reserved], refunds: [sentRefund], channelMoney: [31] }),
+    act: resend(),
+    is: ['send_refund_again r-1', 'grow_case'],
+  },
+  {
+    name: 'accepts a capture: the case stays for what is at the channel',
+    state: aReview({ channelMoney: [31] }),
+    act: accept(),
+    is: ['settle_capture 1', 'grow_case', ...PAID],
+  },
   {
     name: 'does not close while a refund is on its way',
     state: aReview({ captures: [reserved], refunds: [aRefund({ amountMinor: 9_000 })] }),
@@ -455,6 +497,10 @@ describe('a case that waits for refunds', () => {
     ).toBeUndefined();
   });
 
+  it('stays open while other money is at the channel', () => {
+    expect(decideAfterRefund({ ...refunded, channelMoney: [31] }, 3)).toBeUndefined();
+  });
+
   it('stays open when it has learnt more since it was decided, or was never decided', () => {
     expect(decideAfterRefund(refunded, 2)).toBeUndefined();
     expect(decideAfterRefund(refunded, null)).toBeUndefined();
@@ -505,6 +551,11 @@ describe('a second person', () => {
     expect(needsSecondPerson(aPaidWithSurplus({ captures: [aCapture()] }), close(), upTo(0))).toBe(
       false,
     );
+  });
+
+  it('is needed for a case about money that only the channel has', () => {
+    const state = aPaidWithSurplus({ captures: [aCapture()], channelMoney: [31] });
+    expect(needsSecondPerson(state, close(), upTo(1e9))).toBe(true);
   });
 
   it('is not needed to look', () => {
