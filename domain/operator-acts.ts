@@ -213,7 +213,10 @@ function acceptMoney(state: ActState, act: ActContent): ActDecision {
         exceptPayRecordId: capture.payRecordId,
         reason: 'order_paid',
       },
-      { change: 'notify', event: 'order.paid', subjectNo: '' },
+      // Told paid before: the shop hears how the review ended, and ships nothing twice.
+      state.order.paidAt === null
+        ? { change: 'notify', event: 'order.paid', subjectNo: '' }
+        : { change: 'notify', event: 'order.review_ended', subjectNo: caseSubject(state) },
     ],
   );
 }
@@ -318,14 +321,19 @@ function closeCase(state: ActState, act: ActContent, context: ActContext): ActDe
 }
 
 /** What becomes of an order whose case closes without its being paid. */
-function closingOf({ order, openCase }: ActState, reason: string): Change[] {
-  if (order.status !== 'review') return [];
+function closingOf(state: ActState, reason: string): Change[] {
+  if (state.order.status !== 'review') return [];
   // It may have been closed, and told so, before it came under review.
-  const subjectNo = openCase ? `case:${openCase.caseId}` : '';
+  const subjectNo = caseSubject(state);
   return [
     { change: 'move_order', from: 'review', to: 'closed', reason },
     { change: 'notify', event: 'order.closed', subjectNo },
   ];
+}
+
+/** Of an event that a decision causes: one order may come under review again, and end it again. */
+function caseSubject({ openCase }: ActState): string {
+  return openCase ? `case:${openCase.caseId}` : '';
 }
 
 /**

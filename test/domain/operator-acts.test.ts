@@ -89,7 +89,9 @@ function told(decision: ActDecision): string[] | ActRefusal {
       case 'move_order':
         return `order ${change.from}>${change.to} ${change.reason}`;
       case 'notify':
-        return `tell ${change.event}`;
+        return change.event === 'order.review_ended'
+          ? `tell ${change.event} ${change.subjectNo}`
+          : `tell ${change.event}`;
       default:
         return change.change;
     }
@@ -149,6 +151,15 @@ const ROWS: Row[] = [
     state: aReview({ captures: [aCapture({ reinstatedAt: NOW })] }),
     act: accept(),
     is: ['close_case []', ...PAID],
+  },
+  {
+    name: 'accepts money of an order that was told paid before: its review has ended, it is not told paid again',
+    state: aReview({
+      order: anOrder({ status: 'review', statusReason: 'reversed', paidAt: at('12:02') }),
+      captures: [aCapture({ reinstatedAt: NOW })],
+    }),
+    act: accept(),
+    is: ['close_case []', ...PAID.slice(0, 2), 'tell order.review_ended case:7'],
   },
   {
     name: 'accepts money whose promised refund is held and was never sent: the promise ends',
