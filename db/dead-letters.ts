@@ -101,7 +101,8 @@ export type ResendOutcome =
 /**
  * Has an event sent after all: one that was given up (`dead`) or never sent (`kept`) is `pending` again
  * with the whole ladder before it, one that waits for its next try is due now. Asked twice it is the
- * same; an event that the merchant has stays as it is. The run must be told afterwards
+ * same; an event that the merchant has stays as it is. The order's other waiting events are due as well,
+ * each in its turn: they waited only because of one before them. The run must be told afterwards
  * (`tellAgainSignal`), else the sweep finds it within a minute.
  */
 export async function resendNotification(
@@ -141,7 +142,11 @@ export async function resendIn(
        update notifications set next_due_at = now(), status = 'pending',
          tries = case when status = 'pending' then tries else 0 end
        where notification_id = $1::bigint and (status <> 'pending' or next_due_at > clock_timestamp())
-       returning notification_id)
+       returning notification_id, merchant_id, order_id),
+     others as (
+       update notifications n set next_due_at = least(n.next_due_at, now()) from again
+       where n.merchant_id = again.merchant_id and n.order_id = again.order_id
+         and n.notification_id <> again.notification_id and n.status = 'pending')
      insert into notification_resends (notification_id, from_status, actor, reason)
      select notification_id, $2::text, $3::text, $4::text from again`,
     [input.notificationId, row.status, input.actor, input.reason],

@@ -196,7 +196,7 @@ async function applyFirst(
         refundNos.push(change.refund.refundNo);
         break;
       case 'close_case':
-        await closeDecided(client, state, act, change.settledCaptures);
+        await closeDecided(client, state, act, change);
         break;
       case 'await_refunds':
       case 'grow_case':
@@ -281,13 +281,17 @@ async function closeDecided(
   client: Client,
   { order, openCase }: ActState,
   act: StoredAct,
-  settledCaptures: number[],
+  settled: Extract<ActChange, { change: 'close_case' }>,
 ): Promise<void> {
   const isClosed =
     openCase &&
     (await closeCase(client, order, {
       ...openCase,
-      decision: { ...decisionOf(act), settled_captures: settledCaptures },
+      decision: {
+        ...decisionOf(act),
+        settled_captures: settled.settledCaptures,
+        settled_differences: settled.settledDifferences,
+      },
       cause: act.kind,
       actor: `operator:${act.actorKey}`,
     }));

@@ -88,7 +88,7 @@ export type ActChange =
       origin: 'operator' | 'surplus';
     }
   | { change: 'send_refund_again'; refund: Refund }
-  | { change: 'close_case'; settledCaptures: number[] }
+  | { change: 'close_case'; settledCaptures: number[]; settledDifferences: readonly number[] }
   /** The case is decided, and closes once the refunds under way have succeeded. */
   | { change: 'await_refunds' }
   /** The case is decided in part: its version grows, so that nobody decides on an older picture. */
@@ -111,6 +111,13 @@ export interface ActState extends SettlementState {
   openCase: { caseId: number; version: number } | undefined;
   /** Captures that two persons' evidence took care of before: their money is no longer here. */
   settledCaptures: readonly number[];
+  /**
+   * Differences of trade bills about payments of the order that only the channel knows: the case holds
+   * that money too, though no capture can be given back. Not those that evidence took care of before.
+   */
+  channelMoney: readonly number[];
+  /** What acts without a second person gave back of the order, by currency, minor units. */
+  decidedAlone: Readonly<Record<string, number>>;
   /** The callback that the act names, when it is the order's. */
   callback: { status: string } | undefined;
 }
@@ -195,7 +202,9 @@ function acceptMoney(state: ActState, act: ActContent): ActDecision {
           origin: 'surplus',
         },
       ]),
-      { change: 'close_case', settledCaptures: [] },
+      state.channelMoney.length > 0
+        ? GROW_CASE
+        : { change: 'close_case', settledCaptures: [], settledDifferences: [] },
     ],
     [
       { change: 'move_order', from: 'review', to: 'paid', reason: 'accepted' },
@@ -204,7 +213,10 @@ function acceptMoney(state: ActState, act: ActContent): ActDecision {
         exceptPayRecordId: capture.payRecordId,
         reason: 'order_paid',
       },
-      { change: 'notify', event: 'order.paid', subjectNo: '' },
+      // Told paid before: the shop hears how the review ended, and ships nothing twice.
+      state.order.paidAt === null
+        ? { change: 'notify', event: 'order.paid', subjectNo: '' }
+        : { change: 'notify', event: 'order.review_ended', subjectNo: caseSubject(state) },
     ],
   );
 }
@@ -223,7 +235,7 @@ function refundMoney(state: ActState, act: ActContent, context: ActContext): Act
   const fault = channelFault(state, capture, context);
   if (fault) return refuse(fault);
   // The last free money of the case: when what is on its way has arrived, nothing is left to decide.
-  const isLast = !paysOrder && amountMinor === freeMinor(state);
+  const isLast = !paysOrder && amountMinor === freeMinor(state) && state.channelMoney.length === 0;
   return perform([
     ...giveUpHeld(state, capture),
     {
@@ -245,6 +257,11 @@ function freeMinor(state: ActState): number {
   return heldHere(state)
     .filter((c) => !(c.settles && state.order.status === 'paid'))
     .reduce((sum, c) => sum + restWithoutHeld(state, c), 0);
+}
+
+/** Whether the case holds any money, here or at the channel. */
+export function holdsMoney(state: ActState): boolean {
+  return heldHere(state).length > 0 || state.channelMoney.length > 0;
 }
 
 export function heldHere(state: ActState): Capture[] {
@@ -283,30 +300,40 @@ function afterResend(state: ActState, refund: Refund): ActChange {
   const others = heldHere(state).filter(
     (c) => c.captureId !== refund.captureId || (refundableMinor(c) > 0 && !c.settles),
   );
-  return others.length === 0 ? AWAIT_REFUNDS : GROW_CASE;
+  return others.length + state.channelMoney.length === 0 ? AWAIT_REFUNDS : GROW_CASE;
 }
 
 function closeCase(state: ActState, act: ActContent, context: ActContext): ActDecision {
-  const held = heldHere(state);
-  if (held.length > 0) {
+  if (holdsMoney(state)) {
     if (!act.evidence) return refuse('evidence_missing');
     if (!context.confirmed) return refuse('second_person_needed');
   }
   return perform(
-    [{ change: 'close_case', settledCaptures: held.map((c) => c.captureId) }],
+    [
+      {
+        change: 'close_case',
+        settledCaptures: heldHere(state).map((c) => c.captureId),
+        settledDifferences: state.channelMoney,
+      },
+    ],
     closingOf(state, 'decided'),
   );
 }
 
 /** What becomes of an order whose case closes without its being paid. */
-function closingOf({ order, openCase }: ActState, reason: string): Change[] {
-  if (order.status !== 'review') return [];
+function closingOf(state: ActState, reason: string): Change[] {
+  if (state.order.status !== 'review') return [];
   // It may have been closed, and told so, before it came under review.
-  const subjectNo = openCase ? `case:${openCase.caseId}` : '';
+  const subjectNo = caseSubject(state);
   return [
     { change: 'move_order', from: 'review', to: 'closed', reason },
     { change: 'notify', event: 'order.closed', subjectNo },
   ];
+}
+
+/** Of an event that a decision causes: one order may come under review again, and end it again. */
+function caseSubject({ openCase }: ActState): string {
+  return openCase ? `case:${openCase.caseId}` : '';
 }
 
 /**
@@ -320,8 +347,7 @@ export function decideAfterRefund(
   awaitsVersion: number | null,
 ): Change[] | undefined {
   if (!state.openCase || state.openCase.version !== awaitsVersion) return undefined;
-  const held = heldHere(state);
-  return held.length === 0 ? closingOf(state, 'refunded') : undefined;
+  return holdsMoney(state) ? undefined : closingOf(state, 'refunded');
 }
 
 /** The amount that an act left out, as it is now: what is stored is what the second person reads. */

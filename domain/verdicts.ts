@@ -107,6 +107,8 @@ export type NotificationEvent =
   | 'order.paid'
   | 'order.closed'
   | 'order.review'
+  /** Of an order that was told paid before: it is paid still. `order.paid` is told once for ever. */
+  | 'order.review_ended'
   | 'order.fulfilled'
   | 'order.fulfilment_failed'
   | 'payment.reversed'

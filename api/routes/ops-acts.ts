@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { z } from '@hono/zod-openapi';
-import { readActState } from '../../db/act-state';
+import { lockActState } from '../../db/act-state';
 import { confirmAct, listActs, readAct, storeAct } from '../../db/act-rows';
 import type { StoredAct } from '../../db/act-rows';
 import { failpoint } from '../../db/failpoint';
+import { withTransaction } from '../../db/transaction';
 import { amountOf, decideAct } from '../../domain/operator-acts';
-import type { ActContent, ActState } from '../../domain/operator-acts';
+import type { ActContent, ActContext, ActState } from '../../domain/operator-acts';
 import type { OrderRef } from '../../domain/orders';
 import { needsSecondPerson } from '../../domain/second-person';
 import type { Caller } from '../../db/merchants';
@@ -79,20 +80,24 @@ async function act(
     requireSameAct(before, fingerprint);
     return answerAct(await performStored(deps, before), false);
   }
-  const state = await readActState(deps.pool, ref, content.callbackId);
-  if (!state) throw orderNotFound(ref.orderId);
-  await requireAllowed(deps, state, content);
-  const { act: stored, stored: isNew } = await storeAct(deps.pool, {
-    ...content,
-    ...ref,
-    // An act that decides nothing is kept beside the case that was open.
-    caseId: content.caseId ?? (content.kind === 'note' ? (state.openCase?.caseId ?? null) : null),
-    amountMinor: amountOf(state, content),
-    currency: currencyOf(state, content),
-    actorKey: caller.keyId,
-    actorName,
-    fingerprint,
-    needsSecond: needsSecondPerson(state, content, aloneUpTo(deps)),
+  const context = await contextOf(deps);
+  // Under the order's lock: acts that are asked for at the same moment count one another.
+  const { act: stored, stored: isNew } = await withTransaction(deps.pool, async (client) => {
+    const state = await lockActState(client, ref, content.callbackId);
+    if (!state) throw orderNotFound(ref.orderId);
+    requireAllowed(state, content, context);
+    return storeAct(client, {
+      ...content,
+      ...ref,
+      // An act that decides nothing is kept beside the case that was open.
+      caseId: content.caseId ?? (content.kind === 'note' ? (state.openCase?.caseId ?? null) : null),
+      amountMinor: amountOf(state, content),
+      currency: currencyOf(state, content),
+      actorKey: caller.keyId,
+      actorName,
+      fingerprint,
+      needsSecond: needsSecondPerson(state, content, aloneUpTo(deps)),
+    });
   });
   requireSameAct(stored, fingerprint);
   await failpoint('api:act-stored', ref.orderId);
@@ -109,10 +114,10 @@ function currencyOf(state: ActState, { captureId, refundNo }: ActContent): strin
   return capture?.currency ?? refund?.currency ?? null;
 }
 
-/** What is refused already now binds no number: the operator reads the case again, and decides anew. */
-async function requireAllowed(deps: RouteDeps, state: ActState, act: ActContent): Promise<void> {
+/** Read before the lock is asked for: a transaction that waits for a second connection may wait for ever. */
+async function contextOf(deps: RouteDeps): Promise<ActContext> {
   const channels = new Map((await deps.channels.all()).map((c) => [c.row.channel, c]));
-  const decision = decideAct(state, act, {
+  return {
     now: new Date().toISOString(),
     policyOf: (channel) => {
       const configured = channels.get(channel);
@@ -121,7 +126,12 @@ async function requireAllowed(deps: RouteDeps, state: ActState, act: ActContent)
     },
     refundsEnabled: (channel) => channels.get(channel)?.row.refundEnabled ?? false,
     confirmed: true,
-  });
+  };
+}
+
+/** What is refused already now binds no number: the operator reads the case again, and decides anew. */
+function requireAllowed(state: ActState, act: ActContent, context: ActContext): void {
+  const decision = decideAct(state, act, context);
   if (decision.decision === 'refuse') throw refusedAct(decision.reason, act.actNo, undefined);
 }
 

@@ -207,6 +207,22 @@ describe('a second person', () => {
     });
   });
 
+  test('is needed once the parts that one person gives back come to more, also at once', async () => {
+    const { orderId, captureId, named } = await anOrderInReview(api, { amountMinor: 45_000 });
+    const part = () => ({
+      ...{ ...PERSON, act_no: nextNo(), kind: 'refund_money', ...named },
+      ...{ capture_id: captureId, amount: 5_000 },
+    });
+    const bodies = Array.from({ length: 9 }, part);
+    const answers = await Promise.all(bodies.map((body) => post(actsOf(orderId), body)));
+    const count = (status: string) => answers.filter(({ body }) => body.status === status).length;
+    expect([count('accepted'), count('waiting_second')]).toEqual([4, 5]);
+    // Another order has its own.
+    const other = await anOrderInReview(api, { amountMinor: 20_000 });
+    const alone = { ...part(), ...other.named, capture_id: other.captureId, amount: 20_000 };
+    expect((await post(actsOf(other.orderId), alone)).body.status).toBe('accepted');
+  });
+
   test('is another key than the first, confirms once, and is named', async () => {
     const { orderId, captureId, named } = await anOrderInReview(api, { amountMinor: 30_000 });
     const body = {

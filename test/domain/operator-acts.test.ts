@@ -21,6 +21,8 @@ function aReview(said: Partial<ActState> = {}): ActState {
     refunds: [],
     openCase: CASE,
     settledCaptures: [],
+    decidedAlone: {},
+    channelMoney: [],
     callback: undefined,
     ...said,
   };
@@ -73,7 +75,9 @@ function told(decision: ActDecision): string[] | ActRefusal {
         return `refund ${capture.captureId} of ${amountMinor} as ${origin} ${refundNo}`;
       }
       case 'close_case':
-        return `close_case [${change.settledCaptures.join()}]`;
+        return change.settledDifferences.length > 0
+          ? `close_case [${change.settledCaptures.join()}] [${change.settledDifferences.join()}]`
+          : `close_case [${change.settledCaptures.join()}]`;
       case 'await_refunds':
       case 'grow_case':
       case 'add_evidence':
@@ -85,7 +89,9 @@ function told(decision: ActDecision): string[] | ActRefusal {
       case 'move_order':
         return `order ${change.from}>${change.to} ${change.reason}`;
       case 'notify':
-        return `tell ${change.event}`;
+        return change.event === 'order.review_ended'
+          ? `tell ${change.event} ${change.subjectNo}`
+          : `tell ${change.event}`;
       default:
         return change.change;
     }
@@ -145,6 +151,15 @@ const ROWS: Row[] = [
     state: aReview({ captures: [aCapture({ reinstatedAt: NOW })] }),
     act: accept(),
     is: ['close_case []', ...PAID],
+  },
+  {
+    name: 'accepts money of an order that was told paid before: its review has ended, it is not told paid again',
+    state: aReview({
+      order: anOrder({ status: 'review', statusReason: 'reversed', paidAt: at('12:02') }),
+      captures: [aCapture({ reinstatedAt: NOW })],
+    }),
+    act: accept(),
+    is: ['close_case []', ...PAID.slice(0, 2), 'tell order.review_ended case:7'],
   },
   {
     name: 'accepts money whose promised refund is held and was never sent: the promise ends',
@@ -352,6 +367,45 @@ const ROWS: Row[] = [
     context: { confirmed: true },
     is: ['close_case [1]', ...CLOSED('decided')],
   },
+  // ---- money that only the channel has, by its trade bill
+  {
+    name: 'does not close a case about money at the channel without evidence',
+    state: aPaidWithSurplus({ captures: [aCapture()], channelMoney: [31] }),
+    act: close(),
+    context: { confirmed: true },
+    is: 'evidence_missing',
+  },
+  {
+    name: 'nor by the evidence of one person',
+    state: aPaidWithSurplus({ captures: [aCapture()], channelMoney: [31] }),
+    act: close({ evidence: 'the channel gave it back' }),
+    is: 'second_person_needed',
+  },
+  {
+    name: 'closes it by two persons’ evidence and remembers which money it was',
+    state: aReview({ channelMoney: [31, 32] }),
+    act: close({ evidence: 'the channel gave it back' }),
+    context: { confirmed: true },
+    is: ['close_case [1] [31,32]', ...CLOSED('decided')],
+  },
+  {
+    name: 'gives all captures back: the case stays for what is at the channel',
+    state: aReview({ channelMoney: [31] }),
+    act: giveBack(),
+    is: ['refund 1 of 9000 as operator act:act-1:1', 'grow_case'],
+  },
+  {
+    name: 'sends the last refund again: the case stays for what is at the channel',
+    state: aReview({ captures: [reserved], refunds: [sentRefund], channelMoney: [31] }),
+    act: resend(),
+    is: ['send_refund_again r-1', 'grow_case'],
+  },
+  {
+    name: 'accepts a capture: the case stays for what is at the channel',
+    state: aReview({ channelMoney: [31] }),
+    act: accept(),
+    is: ['settle_capture 1', 'grow_case', ...PAID],
+  },
   {
     name: 'does not close while a refund is on its way',
     state: aReview({ captures: [reserved], refunds: [aRefund({ amountMinor: 9_000 })] }),
@@ -454,6 +508,10 @@ describe('a case that waits for refunds', () => {
     ).toBeUndefined();
   });
 
+  it('stays open while other money is at the channel', () => {
+    expect(decideAfterRefund({ ...refunded, channelMoney: [31] }, 3)).toBeUndefined();
+  });
+
   it('stays open when it has learnt more since it was decided, or was never decided', () => {
     expect(decideAfterRefund(refunded, 2)).toBeUndefined();
     expect(decideAfterRefund(refunded, null)).toBeUndefined();
@@ -483,11 +541,32 @@ describe('a second person', () => {
     expect(needsSecondPerson(state, act, upTo(minor - 1))).toBe(true);
   });
 
+  it.each<[string, ActState['decidedAlone'], number, boolean]>([
+    ['nothing yet, exactly the limit', {}, 5_000, false],
+    ['nothing yet, one more than the limit', {}, 5_001, true],
+    ['some, up to the limit', { CNY: 4_000 }, 1_000, false],
+    ['some, one more than the limit', { CNY: 4_000 }, 1_001, true],
+    ['the limit: nothing more', { CNY: 5_000 }, 1, true],
+    ['the limit in another currency', { USD: 5_000 }, 5_000, false],
+  ])('counts what one person decided before: %s', (_name, decidedAlone, amountMinor, needed) => {
+    const state = aReview({ decidedAlone });
+    expect(needsSecondPerson(state, giveBack({ amountMinor }), upTo(5_000))).toBe(needed);
+    // The rest that is accepted after parts of it went back was decided in parts, too.
+    const rest = aCapture({ kind: 'held', amountMinor });
+    const parts = aReview({ decidedAlone, captures: [rest] });
+    expect(needsSecondPerson(parts, accept(), upTo(5_000))).toBe(needed);
+  });
+
   it('is needed for every case that closes while it holds money, whatever the amount', () => {
     expect(needsSecondPerson(aReview(), close(), upTo(1e9))).toBe(true);
     expect(needsSecondPerson(aPaidWithSurplus({ captures: [aCapture()] }), close(), upTo(0))).toBe(
       false,
     );
+  });
+
+  it('is needed for a case about money that only the channel has', () => {
+    const state = aPaidWithSurplus({ captures: [aCapture()], channelMoney: [31] });
+    expect(needsSecondPerson(state, close(), upTo(1e9))).toBe(true);
   });
 
   it('is not needed to look', () => {

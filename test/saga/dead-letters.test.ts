@@ -113,6 +113,29 @@ describe('a merchant that cannot be told', () => {
     expect(tries.get(orderId)).toHaveLength(2);
   });
 
+  it('and with it what waits behind it: three events in order, at once', async () => {
+    answerOf = () => 503;
+    saga.merchant.headers = { 'retry-after': '86400' };
+    const { orderId } = await saga.paidOrder();
+    await waitFor('one try', async () => (await notifications(orderId))[0]?.tries === 1);
+    for (const refundNo of ['R1', 'R2']) {
+      await saga.refund(orderId, refundNo, 1_000);
+      await saga.untilRefund(orderId, refundNo, 'succeeded');
+    }
+    const waiting = await notifications(orderId);
+    expect(waiting.map(({ status, tries: n }) => [status, n])).toEqual([
+      ['pending', 1],
+      ['pending', 0],
+      ['pending', 0],
+    ]);
+    saga.merchant.headers = {};
+    answerOf = () => 200;
+    await resend(waiting[0]!.notification_id);
+    await untilTold(orderId, 'sent', 5_000);
+    expect(tries.get(orderId)!.map(({ seq }) => seq)).toEqual([1, 1, 2, 3]);
+    await saga.untilSettled(orderId);
+  });
+
   it('410 stops the address until it is set again; what was missed is read and sent again', async () => {
     answerOf = () => 410;
     const { orderId } = await saga.paidOrder();

@@ -1,4 +1,5 @@
 import { refundRow } from '../support/refund-books';
+import { Operators } from '../support/operators';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
@@ -65,6 +66,30 @@ describe('what a merchant is told', () => {
       ['order.paid', 'paid', 0],
       ['payment.reversed', 'review', 10_000],
       ['order.review', 'review', 10_000],
+    ]);
+  });
+
+  it('reversed, given back and accepted: the review has ended, and paid is told once', async () => {
+    const ops = await Operators.of(saga);
+    const { orderId, outTradeNo } = await saga.paidOrder();
+    await saga.mock.reverse({ outTradeNo });
+    await saga.untilOrder(orderId, 'review');
+    await saga.mock.reinstate({ outTradeNo });
+    await saga.mock.waitUntilIdle({ timeoutMs: 10_000 });
+    await saga.untilSettled(orderId);
+    const [settling] = await saga.captures(orderId);
+    const accept = { kind: 'accept_money', capture_id: String(settling!.capture_id) };
+    const { case_id: caseId } = await ops.openCase(orderId);
+    expect(await ops.decide(orderId, accept)).toMatchObject({ status: 201 });
+    const events = await told(orderId, 'status', 'captured_minor', 'reversed_minor');
+    expect(events).toEqual([
+      ['order.paid', 'paid', 10_000, 0],
+      ['payment.reversed', 'review', 10_000, 10_000],
+      ['order.review', 'review', 10_000, 10_000],
+      ['order.review_ended', 'paid', 10_000, 0],
+    ]);
+    expect(saga.merchant.effects(orderId, 'order.review_ended')).toMatchObject([
+      { subject: `case:${caseId}` },
     ]);
   });
 

@@ -171,6 +171,30 @@ describe('an order under review', () => {
 const lastNo = () => Number(/\d+$/.exec(ops.nextNo())![0]) - 1;
 
 describe('money above what one may decide', () => {
+  it('is not given back by one person in parts: nine of 50.00 stop at the limit of 200.00', async () => {
+    const { orderId, captureId } = await ops.mismatch(45_000, { amount: 50_000 });
+    const part = { kind: 'refund_money', capture_id: captureId, amount: 5_000 };
+    const answers = [];
+    for (let n = 1; n <= 9; n++) answers.push(await ops.decide(orderId, part));
+    expect(answers.map(({ status }) => status)).toEqual([
+      201, 201, 201, 201, 202, 202, 202, 202, 202,
+    ]);
+    await waitFor(
+      'what one person decided has gone back',
+      async () => (await saga.books(orderId)).refunds.count === 4,
+    );
+    // What a second person confirmed is nothing that one decided alone, and allows nothing more.
+    expect(await ops.confirm((await ops.decide(orderId, part)).body.act_no)).toMatchObject({
+      status: 201,
+    });
+    expect(await ops.decide(orderId, part)).toMatchObject({ status: 202 });
+    await expectAlwaysTrue(saga, orderId);
+    expect(await figuresOf(saga, orderId)).toMatchObject({
+      status: 'review',
+      ref: money(5, 25_000),
+    });
+  });
+
   it('waits for a second person, and is refused when the case has moved on', async () => {
     const { orderId, outTradeNo, held, captureId } = await ops.mismatch(20_001, { amount: 30_000 });
     const accept = { kind: 'accept_money', ...held.named, capture_id: captureId };
