@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowNotFoundError } from '@temporalio/client';
+import { overdueOrphanActs, performOrphanAct } from '../db/orphan-acts';
 import { overdueOrders } from '../db/work';
 import type { OrderRef } from '../domain/orders';
 import { orderOfWorkflowId, orderWorkflowId } from '../workflows/ids';
@@ -16,12 +17,15 @@ export interface SweepResult {
 
 /** Orders nudged by one sweep at most, for each of its two reasons; the next sweep takes the rest. */
 const NUDGES_MAX = 2_000;
+/** Acts about cases of no order performed by one sweep at most: people wrote them one by one. */
+const ORPHAN_ACTS_MAX = 100;
 /** Ended runs looked at by one sweep at most: an operator may have ended very many at once. */
 const ENDED_RUNS_MAX = 10_000;
 
 /**
  * Finds the orders that nobody carries: what is past its due time, and what lost its run to an
- * operator's terminate or cancel. A nudge starts a run where none is open.
+ * operator's terminate or cancel. A nudge starts a run where none is open. An act about a case of no
+ * order has no run: what its request left behind is performed here.
  */
 export function createSweepSteps(deps: ActivityDeps) {
   /** Runs that did not end by themselves since `sinceMs` ago, whose orders still have work. */
@@ -59,8 +63,24 @@ export function createSweepSteps(deps: ActivityDeps) {
     }
   }
 
+  async function performLeftActs(pastDueMs: number): Promise<void> {
+    const actNos = await overdueOrphanActs(deps.pool, { pastDueMs, limit: ORPHAN_ACTS_MAX });
+    for (const actNo of actNos) {
+      try {
+        await performOrphanAct(deps.pool, actNo);
+      } catch (error) {
+        // It keeps no order from being found; the next sweep tries it again.
+        Context.current().log.warn('an act about a case of no order could not be performed', {
+          actNo,
+          error: String(error),
+        });
+      }
+    }
+  }
+
   return {
     async sweepOrders(input: { pastDueMs: number; lookBackMs: number }): Promise<SweepResult> {
+      await performLeftActs(input.pastDueMs);
       const overdue = await overdueOrders(deps.pool, {
         pastDueMs: input.pastDueMs,
         limit: NUDGES_MAX,

@@ -2,7 +2,7 @@ import { orphanHoldsMoney } from '../domain/held-money';
 import type { ActRefusal } from '../domain/operator-acts';
 import { finishAct, readAct } from './act-rows';
 import type { StoredAct } from './act-rows';
-import type { Client, Pool } from './transaction';
+import type { Client, Pool, Queryable } from './transaction';
 import { withTransaction } from './transaction';
 
 /**
@@ -28,6 +28,22 @@ export async function performOrphanAct(pool: Pool, actNo: string): Promise<void>
     const caseStatus = act.kind === 'close_case' ? 'closed' : 'open';
     await finishAct(client, actNo, 'done', { caseStatus, refundNos: [] });
   });
+}
+
+/** Accepted acts about cases of no order that nobody performed for so long, the oldest first. */
+export async function overdueOrphanActs(
+  client: Queryable,
+  input: { pastDueMs: number; limit: number },
+): Promise<string[]> {
+  const { rows } = await client.query<{ act_no: string }>(
+    `select act_no from operator_acts
+     where status = 'accepted' and order_id is null
+       and coalesce(confirmed_at, created_at)
+         < now() - make_interval(secs => $1::double precision / 1000)
+     order by act_id limit $2::int`,
+    [input.pastDueMs, input.limit],
+  );
+  return rows.map((row) => row.act_no);
 }
 
 function refusalOf(

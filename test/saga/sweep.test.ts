@@ -1,4 +1,5 @@
 import { reconciliationScheduleId, sweepScheduleId } from '../../workflows/ids';
+import { insertRow } from '../support/rows';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
@@ -28,6 +29,29 @@ describe('the sweep', () => {
       },
       PICKED_UP_WITHIN_MS,
     );
+
+  it('performs an act about a case of no order that its request left behind, once', async () => {
+    const found = await insertRow(saga.pool, 'cases', {
+      ...{ channel: 'mock-a', subject_no: 'whose-1', kind: 'reconciliation', summary: 'whose?' },
+    });
+    // The API died between storing it and performing it, an hour ago.
+    await insertRow(saga.pool, 'operator_acts', {
+      ...{ act_no: 'left-behind', kind: 'close_case', case_id: found['case_id'], case_version: 1 },
+      ...{ reason: 'of our other shop', actor_key: 'lin', actor_name: 'Lin' },
+      ...{ fingerprint: Buffer.from('x'), needs_second: false, status: 'accepted' },
+      created_at: new Date(Date.now() - 3_600_000).toISOString(),
+    });
+    const status = () =>
+      saga.pool
+        .query<{ status: string }>(`select status from operator_acts where act_no = 'left-behind'`)
+        .then(({ rows }) => rows[0]?.status);
+    await waitFor('the act is done', async () => (await status()) === 'done', PICKED_UP_WITHIN_MS);
+    const { rows } = await saga.pool.query(
+      `select status, version, decision->>'act_no' as by from cases where case_id = $1::bigint`,
+      [found['case_id']],
+    );
+    expect(rows).toEqual([{ status: 'closed', version: 2, by: 'left-behind' }]);
+  });
 
   it('gives an order that waits for its payer a new run after an operator terminated it', async () => {
     const orderId = await saga.createOrder();
