@@ -48,7 +48,7 @@ const ALLOWED: Record<keyof typeof MOVES, Record<string, string>> = {
     open: 'waiting suspense case resolved',
     waiting: 'open case resolved',
     suspense: 'open case resolved',
-    case: 'resolved',
+    case: 'open resolved',
     resolved: 'open waiting suspense',
   },
   notification: { pending: 'sent dead', sent: '', dead: 'pending', kept: 'pending' },
