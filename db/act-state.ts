@@ -62,7 +62,8 @@ async function withCase(
             on f.merchant_id = a.merchant_id and f.order_id = a.order_id
               and f.refund_no = 'act:' || a.act_no || ':' || a.capture_id
           where a.merchant_id = $1::text and a.order_id = $2::text and a.kind = 'refund_money'
-            and a.second_key is null and a.status in ('accepted', 'done') and a.currency is not null
+            and a.second_key is null and a.status in ('accepted', 'done')
+            and a.currency is not null and a.amount_minor is not null
             and f.status is distinct from 'failed'
           group by a.currency) g) as decided_alone,
        (select b.status from channel_callbacks b where b.callback_id = $3::bigint
