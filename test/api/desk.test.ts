@@ -245,13 +245,14 @@ describe('with the database away', () => {
     const { orderId } = await anOrderInReview(api);
     const form = formOf((await lin.get(pageOf(orderId))).body, 'note-order');
     const said = { ...form, name: 'Lin', reason: 'not to be lost' };
-    const query = api.pool.query.bind(api.pool) as (...said: unknown[]) => unknown;
+    // Single statements still get through; the transaction that stores the act does not.
+    const connect = api.pool.connect.bind(api.pool) as (...said: unknown[]) => unknown;
     const away = jest
-      .spyOn(api.pool, 'query')
-      .mockImplementation(((text: string, values: unknown) =>
-        text.includes('insert into operator_acts')
+      .spyOn(api.pool, 'connect')
+      .mockImplementation(((told?: unknown) =>
+        told === undefined
           ? Promise.reject(Object.assign(new Error('shutting down'), { code: '57P01' }))
-          : query(text, values)) as never);
+          : connect(told)) as never);
     const answer = await lin.send(`${pageOf(orderId)}/acts`, said, OWN);
     away.mockRestore();
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '2']);
