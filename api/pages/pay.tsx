@@ -145,12 +145,18 @@ export function createPayPages(deps: RouteDeps, assets: Assets): Hono {
         while (!gone.signal.aborted && !deps.versions.isClosed && Date.now() < until) {
           const state = await readOrderState(deps.pool, link.ref);
           if (!state) return;
-          const said = await answer(c, { ...link, state });
+          const view = payPageView(state, Date.now());
+          const { version } = state.order;
           // The deadline changes what is shown without a new version.
-          const isNew = said.version !== shown || said.state !== shownState;
-          [shown, shownState] = [said.version, said.state];
+          const isNew = version !== shown || view.state !== shownState;
+          [shown, shownState] = [version, view.state];
           const written = stream.writeSSE(
-            isNew ? { event: 'state', data: JSON.stringify(said) } : { event: 'beat', data: '' },
+            isNew
+              ? {
+                  event: 'state',
+                  data: JSON.stringify(await answer(c, { ...link, state }, { view })),
+                }
+              : { event: 'beat', data: '' },
           );
           // Who does not read gives the place to another.
           const late = delay(BEAT_MS, undefined, { signal: gone.signal }).catch(() => undefined);

@@ -1,6 +1,7 @@
 import type { Answer, ApiHarness } from './api-harness';
 
-const OWN = { origin: 'https://pay.example', 'sec-fetch-site': 'same-origin' };
+/** What a browser says of a form that a page of ours sent. */
+export const OWN = { origin: 'https://pay.example', 'sec-fetch-site': 'same-origin' };
 
 /** Somebody at the desk without a browser: what a page holds, and what its forms send. */
 export class DeskClient {
@@ -77,4 +78,18 @@ export function formOf(page: string, form: string): Record<string, string> {
       found[2]!,
     ]),
   );
+}
+
+/** The order's page at the desk. */
+export function pageOf(api: ApiHarness, orderId: string): string {
+  return `/orders/${api.merchantId}/${orderId}`;
+}
+
+/** The order's acts, the oldest first. */
+export async function actsOf(api: ApiHarness, orderId: string) {
+  const { rows } = await api.pool.query<{ kind: string; status: string; amount_minor: number }>(
+    'select kind, status, amount_minor from operator_acts where order_id = $1 order by act_id',
+    [orderId],
+  );
+  return rows;
 }

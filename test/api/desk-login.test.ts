@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { revokeApiKey } from '../../db/merchants';
 import type { ApiHarness } from './api-harness';
 import { countRows, startApiHarness } from './api-harness';
-import { DeskClient } from './desk-client';
+import { actsOf, DeskClient, pageOf } from './desk-client';
 import { anOrderInReview } from './review-order';
 
 /** Who is let in at the desk, for how long, and where to. */
@@ -28,14 +28,6 @@ const keyIdOf = async (apiKey: string) => {
   );
   return rows[0]!.key_id;
 };
-const acts = async (orderId: string) => {
-  const { rows } = await api.pool.query<{ kind: string; status: string; amount_minor: number }>(
-    'select kind, status, amount_minor from operator_acts where order_id = $1 order by act_id',
-    [orderId],
-  );
-  return rows;
-};
-const pageOf = (orderId: string) => `/orders/${api.merchantId}/${orderId}`;
 
 test('an address with a slash too many leads to the page', async () => {
   for (const [path, place] of [
@@ -194,13 +186,13 @@ describe('a session', () => {
     expect((await client.get('/cases')).status).toBe(200);
     await end(keyId);
     expect((await client.get('/cases')).status).toBe(303);
-    const answer = await client.post(`${pageOf(orderId)}/acts`, {
+    const answer = await client.post(`${pageOf(api, orderId)}/acts`, {
       ...{ kind: 'note', name: 'Lin', reason: 'what I wrote' },
     });
     expect(answer.status).toBe(401);
     // What was written is not lost with the session.
     expect(answer.body).toContain('what I wrote');
-    expect(await acts(orderId)).toEqual([]);
+    expect(await actsOf(api, orderId)).toEqual([]);
   });
 
   test('ends by logging out, of this browser alone', async () => {

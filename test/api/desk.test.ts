@@ -1,6 +1,6 @@
 import type { ApiHarness } from './api-harness';
 import { aNewOrder, countRows, startApiHarness } from './api-harness';
-import { DeskClient, formOf, hiddenOf } from './desk-client';
+import { actsOf, DeskClient, formOf, hiddenOf, OWN, pageOf } from './desk-client';
 import { anOrderInReview } from './review-order';
 
 /** The desk without a browser and without a worker: what a form may do, what is shown. */
@@ -21,23 +21,12 @@ beforeAll(async () => {
 });
 afterAll(() => api?.close());
 
-const OWN = { origin: 'https://pay.example', 'sec-fetch-site': 'same-origin' };
-
-const acts = async (orderId: string) => {
-  const { rows } = await api.pool.query<{ kind: string; status: string; amount_minor: number }>(
-    'select kind, status, amount_minor from operator_acts where order_id = $1 order by act_id',
-    [orderId],
-  );
-  return rows;
-};
-const pageOf = (orderId: string) => `/orders/${api.merchantId}/${orderId}`;
-
 describe('a form', () => {
   const NOTE = { kind: 'note', name: 'Lin', reason: 'a note' };
 
   test('without the session’s token, with another’s, or from another site changes nothing', async () => {
     const { orderId } = await anOrderInReview(api);
-    const path = `${pageOf(orderId)}/acts`;
+    const path = `${pageOf(api, orderId)}/acts`;
     await lin.get('');
     await mo.get('');
     const before = await countRows(api.pool);
@@ -60,25 +49,25 @@ describe('a form', () => {
     expect(await countRows(api.pool)).toEqual(before);
     const taken = await lin.send(path, { ...NOTE, csrf: lin.csrf }, OWN);
     expect(taken.status).toBe(303);
-    expect(await acts(orderId)).toMatchObject([{ kind: 'note' }]);
+    expect(await actsOf(api, orderId)).toMatchObject([{ kind: 'note' }]);
   });
 
   test('sent twice is one act, because its number was made with the form', async () => {
     const { orderId, captureId } = await anOrderInReview(api, { amountMinor: 4_000 });
-    const page = await lin.get(pageOf(orderId));
+    const page = await lin.get(pageOf(api, orderId));
     const form: Record<string, string> = {
       ...formOf(page.body, `refund_money-${captureId}`),
       ...{ amount: '12.50', name: 'Lin', reason: 'half of it' },
     };
     const twice = await Promise.all([
-      lin.send(`${pageOf(orderId)}/acts`, form, OWN),
-      lin.send(`${pageOf(orderId)}/acts`, form, OWN),
+      lin.send(`${pageOf(api, orderId)}/acts`, form, OWN),
+      lin.send(`${pageOf(api, orderId)}/acts`, form, OWN),
     ]);
     expect(twice.map(({ status }) => status)).toEqual([303, 303]);
-    expect(await acts(orderId)).toEqual([
+    expect(await actsOf(api, orderId)).toEqual([
       { kind: 'refund_money', status: 'accepted', amount_minor: 1_250 },
     ]);
-    const next = await lin.get(pageOf(orderId));
+    const next = await lin.get(pageOf(api, orderId));
     expect(hiddenOf(next.body, `refund_money-${captureId}`, 'act_no')).not.toBe(form['act_no']);
   });
 
@@ -91,7 +80,7 @@ describe('a form', () => {
   ])('of %s is refused in words and keeps what was typed', async (_name, amount, status, says) => {
     const { orderId, captureId, caseId } = await anOrderInReview(api);
     const id = `refund_money-${captureId}`;
-    for (const path of [pageOf(orderId), `/cases/${caseId}`]) {
+    for (const path of [pageOf(api, orderId), `/cases/${caseId}`]) {
       const form = formOf((await lin.get(path)).body, id);
       const typed: Record<string, string> = {
         ...form,
@@ -99,44 +88,44 @@ describe('a form', () => {
         name: 'Lin',
         reason: 'because of “this”',
       };
-      const answer = await lin.send(`${pageOf(orderId)}/acts`, typed, OWN);
+      const answer = await lin.send(`${pageOf(api, orderId)}/acts`, typed, OWN);
       expect(answer.status).toBe(status);
       expect(answer.body).toContain(says);
-      expect(answer.body).toContain(path === pageOf(orderId) ? 'Order o-' : `Case ${caseId}`);
+      expect(answer.body).toContain(path === pageOf(api, orderId) ? 'Order o-' : `Case ${caseId}`);
       const again = answer.body.slice(answer.body.indexOf(`id="${id}"`));
       expect(again).toContain('value="because of “this”"');
       expect(again).toContain(`value="${amount}"`);
       // Nothing was stored under the number: it stays, so that what did get through is not done twice.
       expect(hiddenOf(answer.body, id, 'act_no')).toBe(form['act_no']);
     }
-    expect(await acts(orderId)).toEqual([]);
+    expect(await actsOf(api, orderId)).toEqual([]);
   });
 
   test('on an older picture of the case is refused, and shown again on the new one', async () => {
     const { orderId, captureId } = await anOrderInReview(api);
     const id = `accept_money-${captureId}`;
-    const form = formOf((await lin.get(pageOf(orderId))).body, id);
+    const form = formOf((await lin.get(pageOf(api, orderId))).body, id);
     await api.pool.query('update cases set version = version + 1 where order_id = $1', [orderId]);
     const answer = await lin.send(
-      `${pageOf(orderId)}/acts`,
+      `${pageOf(api, orderId)}/acts`,
       { ...form, name: 'Lin', reason: 'seen' },
       OWN,
     );
     expect(answer.status).toBe(409);
     expect(answer.body).toContain('the case has another version by now');
     expect(hiddenOf(answer.body, id, 'case_version')).toBe('2');
-    expect(await acts(orderId)).toEqual([]);
+    expect(await actsOf(api, orderId)).toEqual([]);
   });
 
   test('for an amount of a capture that is not there never means all of it', async () => {
     const { orderId, captureId } = await anOrderInReview(api);
-    const form = formOf((await lin.get(pageOf(orderId))).body, `refund_money-${captureId}`);
+    const form = formOf((await lin.get(pageOf(api, orderId))).body, `refund_money-${captureId}`);
     const answer = await lin.send(
-      `${pageOf(orderId)}/acts`,
+      `${pageOf(api, orderId)}/acts`,
       { ...form, capture_id: '999999', amount: '1.00', name: 'Lin', reason: 'r' },
       OWN,
     );
-    expect([answer.status, await acts(orderId)]).toEqual([422, []]);
+    expect([answer.status, await actsOf(api, orderId)]).toEqual([422, []]);
   });
 
   test('of 100 kB is refused', async () => {
@@ -148,14 +137,14 @@ describe('a form', () => {
 describe('two persons', () => {
   test('the first cannot confirm, in words; the second can, once', async () => {
     const { orderId, captureId } = await anOrderInReview(api);
-    const form = formOf((await lin.get(pageOf(orderId))).body, `accept_money-${captureId}`);
+    const form = formOf((await lin.get(pageOf(api, orderId))).body, `accept_money-${captureId}`);
     const asked = await lin.send(
-      `${pageOf(orderId)}/acts`,
+      `${pageOf(api, orderId)}/acts`,
       { ...form, name: 'Lin', reason: 'the payer agreed' },
       OWN,
     );
     expect(asked.status).toBe(303);
-    expect(await acts(orderId)).toMatchObject([{ status: 'waiting_second' }]);
+    expect(await actsOf(api, orderId)).toMatchObject([{ status: 'waiting_second' }]);
     const path = `/acts/${form['act_no']}`;
     const own = await lin.get(path);
     expect(own.body).toContain('another operator, with another key, confirms it');
@@ -170,7 +159,7 @@ describe('two persons', () => {
     expect([unsaid.status, unsaid.body.includes('value="Mo"')]).toEqual([400, true]);
     const confirmed = await mo.post(`${path}/confirm`, { name: 'Mo', reason: 'seen it too' });
     expect(confirmed.status).toBe(303);
-    expect(await acts(orderId)).toMatchObject([{ status: 'accepted' }]);
+    expect(await actsOf(api, orderId)).toMatchObject([{ status: 'accepted' }]);
     expect((await mo.get(path)).body).toContain('seen it too');
     expect((await mo.get('/acts')).body).not.toContain(path);
   });
@@ -185,11 +174,11 @@ describe('whatever others wrote', () => {
       metadata: { '</script><script>': HOSTILE, nested: { rtl: '\u202eabc' } },
     });
     await api.ask('POST', '/v1/orders', { body });
-    await lin.post(`${pageOf(body.order_id)}/acts`, {
+    await lin.post(`${pageOf(api, body.order_id)}/acts`, {
       ...{ kind: 'note', name: HOSTILE.slice(0, 64), reason: HOSTILE },
     });
     const pages = [
-      pageOf(body.order_id),
+      pageOf(api, body.order_id),
       '/acts?status=',
       '/cases',
       '/stuck',
@@ -210,7 +199,7 @@ describe('whatever others wrote', () => {
       expect(headers.get('x-frame-options')).toBe('DENY');
       expect(headers.get('cache-control')).toBe('no-store');
     }
-    const page = (await lin.get(pageOf(body.order_id))).body;
+    const page = (await lin.get(pageOf(api, body.order_id))).body;
     expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
     expect(page).toContain('\\u202eabc');
   });
@@ -243,7 +232,7 @@ describe('whatever others wrote', () => {
 describe('with the database away', () => {
   test('an act that may have got through is sent again under its number', async () => {
     const { orderId } = await anOrderInReview(api);
-    const form = formOf((await lin.get(pageOf(orderId))).body, 'note-order');
+    const form = formOf((await lin.get(pageOf(api, orderId))).body, 'note-order');
     const said = { ...form, name: 'Lin', reason: 'not to be lost' };
     // Single statements still get through; the transaction that stores the act does not.
     const connect = api.pool.connect.bind(api.pool) as (...said: unknown[]) => unknown;
@@ -253,14 +242,14 @@ describe('with the database away', () => {
         told === undefined
           ? Promise.reject(Object.assign(new Error('shutting down'), { code: '57P01' }))
           : connect(told)) as never);
-    const answer = await lin.send(`${pageOf(orderId)}/acts`, said, OWN);
+    const answer = await lin.send(`${pageOf(api, orderId)}/acts`, said, OWN);
     away.mockRestore();
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '2']);
     expect(answer.body).toContain('Send the same again');
     for (const value of [form['act_no'], 'not to be lost', `${orderId}/acts`]) {
       expect(answer.body).toContain(value);
     }
-    expect((await lin.send(`${pageOf(orderId)}/acts`, said, OWN)).status).toBe(303);
-    expect(await acts(orderId)).toMatchObject([{ kind: 'note' }]);
+    expect((await lin.send(`${pageOf(api, orderId)}/acts`, said, OWN)).status).toBe(303);
+    expect(await actsOf(api, orderId)).toMatchObject([{ kind: 'note' }]);
   });
 });

@@ -1,4 +1,5 @@
-import { Desks, overflowOf, violationsOn, words } from '../support/desk';
+import { overflowOf, violationsOn, words } from '../support/browser';
+import { Desks } from '../support/desk';
 import { DESK_PAGES, makeDeskPages } from '../support/desk-pages';
 import type { DeskPage } from '../support/desk-pages';
 import { Operators } from '../support/operators';

@@ -1,5 +1,6 @@
 import { revokeApiKey } from '../../db/merchants';
-import { Desks, logIn, startForeignSite, words } from '../support/desk';
+import { words } from '../support/browser';
+import { Desks, logIn, startForeignSite } from '../support/desk';
 import { Operators } from '../support/operators';
 import { Saga } from '../support/saga';
 

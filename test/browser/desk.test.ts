@@ -1,4 +1,5 @@
-import { actOn, Desks, words } from '../support/desk';
+import { words } from '../support/browser';
+import { actOn, Desks } from '../support/desk';
 import { BILL_DEFECTS } from '../support/bill-defects';
 import { expectAlwaysTrue, figuresOf, money } from '../support/figures';
 import { Operators } from '../support/operators';

@@ -1,8 +1,7 @@
-import AxeBuilder from '@axe-core/playwright';
-import type { Page } from 'playwright-core';
 import { expectAlwaysTrue, figuresOf, money } from '../support/figures';
 import { PAYER_STATES } from '../support/page-states';
-import { payButton, Payers, shows, words } from '../support/payer';
+import { overflowOf, violationsOn, words } from '../support/browser';
+import { payButton, Payers, shows } from '../support/payer';
 import { Saga } from '../support/saga';
 
 const PHONE = { viewport: { width: 360, height: 640 } };
@@ -25,27 +24,15 @@ afterAll(async () => {
   await saga?.stop();
 });
 
-/** What axe finds, but for what it calls minor or moderate. */
-async function seriousFindings(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => String(target)).join(', ')}`);
-}
-
-/** Whether the page is wider than its window. */
-const isTooWide = (page: Page) =>
-  page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth');
-
 describe('every state of the payer’s page', () => {
   it.each(Object.keys(PAYER_STATES))(
     '%s: nothing serious for axe, light and dark, and 360 px are enough',
     async (name) => {
       const page = await PAYER_STATES[name]!(payers, { ...PHONE, colorScheme: 'light' });
-      expect(await seriousFindings(page)).toEqual([]);
-      expect(await isTooWide(page)).toBe(false);
+      expect(await violationsOn(page)).toEqual([]);
+      expect(await overflowOf(page)).toBe(0);
       await page.emulateMedia({ colorScheme: 'dark' });
-      expect(await seriousFindings(page)).toEqual([]);
+      expect(await violationsOn(page)).toEqual([]);
     },
   );
 });
@@ -142,12 +129,12 @@ describe('the payer’s page', () => {
     expect(await page.locator('h1').allTextContents()).toEqual(['Choose how to pay']);
     expect(await page.locator('img, main script').count()).toBe(0);
     expect(await words(page)).toContain('CN¥100.00');
-    expect(await isTooWide(page)).toBe(false);
+    expect(await overflowOf(page)).toBe(0);
     expect(await payButton(page).isVisible()).toBe(true);
     await payButton(page).click();
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     expect(await page.locator('h1').textContent()).toBe(subject);
-    expect(await isTooWide(page)).toBe(false);
+    expect(await overflowOf(page)).toBe(0);
     expect(alarms).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 import { expectAlwaysTrue, figuresOf, money } from '../support/figures';
-import { approve, numbersSent, payButton, Payers, press, shows, words } from '../support/payer';
+import { words } from '../support/browser';
+import { approve, numbersSent, payButton, Payers, press, shows } from '../support/payer';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
+import AxeBuilder from '@axe-core/playwright';
 import chromium from '@sparticuz/chromium';
 import { chromium as playwright } from 'playwright-core';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 
 /** Where people have a Chrome of their own, by platform. */
 const INSTALLED: Partial<Record<NodeJS.Platform, readonly string[]>> = {
@@ -32,4 +33,25 @@ async function chromePath(): Promise<string> {
   const found = (INSTALLED[process.platform] ?? []).find((file) => existsSync(file));
   if (!found) throw new Error('no Chrome was found: set CHROME_PATH to the file of one');
   return found;
+}
+
+/** What the page says to a person, in one piece. */
+export async function words(page: Page): Promise<string> {
+  return (await page.locator('main').innerText()).replace(/\s+/g, ' ');
+}
+
+/** Serious and critical violations of the rules (of all of them unless said), each in one line. */
+export async function violationsOn(page: Page, rules?: string[]): Promise<string[]> {
+  const axe = new AxeBuilder({ page });
+  const { violations } = await (rules ? axe.withRules(rules) : axe).analyze();
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
+}
+
+/** How much wider the page is than its window; wide tables scroll in boxes of their own. */
+export function overflowOf(page: Page): Promise<number> {
+  return page.evaluate<number>(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
 }

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http';
-import AxeBuilder from '@axe-core/playwright';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { startBrowser } from './browser';
 import type { Operators } from './operators';
@@ -74,27 +73,6 @@ export async function actOn(
     await act.locator(`[name="${field}"]`).fill(value);
   }
   await act.getByRole('button').click();
-}
-
-/** What the page says to a person, in one piece. */
-export async function words(page: Page): Promise<string> {
-  return (await page.locator('main').innerText()).replace(/\s+/g, ' ');
-}
-
-/** Serious and critical violations of the rules (of all of them unless said), each in one line. */
-export async function violationsOn(page: Page, rules?: string[]): Promise<string[]> {
-  const axe = new AxeBuilder({ page });
-  const { violations } = await (rules ? axe.withRules(rules) : axe).analyze();
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
-}
-
-/** How much wider the page is than its window; wide tables scroll in boxes of their own. */
-export function overflowOf(page: Page): Promise<number> {
-  return page.evaluate<number>(
-    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-  );
 }
 
 /** Another site, on another loopback port: the same site to a browser's cookies, not the same origin. */

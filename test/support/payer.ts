@@ -65,11 +65,6 @@ export async function press(page: Page): Promise<void> {
   await page.evaluate("document.querySelector('[data-pay] button').click()");
 }
 
-/** What the page says to a person, in one piece. */
-export async function words(page: Page): Promise<string> {
-  return (await page.locator('main').innerText()).replace(/\s+/g, ' ');
-}
-
 /** The request numbers that a browser sends from here on. */
 export function numbersSent(context: BrowserContext): string[] {
   const sent: string[] = [];
