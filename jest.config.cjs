@@ -16,8 +16,8 @@ module.exports = {
   // One PostgreSQL and one Temporal for the whole run, started outside of jest's sandbox.
   globalSetup: '<rootDir>/test/support/servers-start.ts',
   globalTeardown: '<rootDir>/test/support/servers-stop.ts',
-  // Two test files at a time: each may run processes of its own beside the servers.
-  maxWorkers: 2,
+  // One more than the cores aimed at: a file waits for timers half of its time.
+  maxWorkers: 3,
   testTimeout: 60_000,
   // Found again here rather than as a hang of the whole run.
   openHandlesTimeout: 5_000,

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { isStalePlan, PreparedClient } from './prepared-client';
 
 // bigint columns hold amounts and ids below 2^53 (the schema's domains say so), so they are read as
 // numbers; anything larger is a defect and must not be rounded in silence.
@@ -26,6 +27,8 @@ export interface PoolOptions {
   /** PostgreSQL ends a statement that runs longer. */
   statementTimeoutMs: number;
   applicationName: string;
+  /** For the same few statements again and again; not where each statement is another or runs long. */
+  prepared?: boolean;
   /** Told of connections that break while idle; without a listener Node would exit. */
   onIdleError: (error: Error) => void;
 }
@@ -42,6 +45,7 @@ export function createPool(options: PoolOptions): Pool {
     idle_in_transaction_session_timeout: 30_000,
     application_name: options.applicationName,
     keepAlive: true,
+    ...(options.prepared ? { Client: PreparedClient } : {}),
   });
   pool.on('error', options.onIdleError);
   // The pool itself listens only to idle clients. One that breaks between two statements, or in the very
@@ -57,7 +61,7 @@ const ATTEMPTS_MAX = 5;
 
 /**
  * Runs `fn` inside one transaction and commits, or rolls back and rethrows. A serialization failure
- * or a deadlock is run again, up to five times: `fn` must do nothing but SQL. The client is always
+ * or a deadlock, or a plan older than the schema, is run again, up to five times: `fn` must do nothing but SQL. The client is always
  * given back; one whose rollback fails is thrown away.
  */
 export async function withTransaction<T>(
@@ -76,6 +80,8 @@ export async function withTransaction<T>(
       await client.query('rollback').catch((rollbackError: Error) => {
         broken = rollbackError;
       });
+      // Its other statements may be as old.
+      if (error instanceof Error && isStalePlan(error)) broken ??= error;
       if (!isTransient(error) || attempt === ATTEMPTS_MAX) throw error;
     } finally {
       client.release(broken);
@@ -84,7 +90,9 @@ export async function withTransaction<T>(
 }
 
 function isTransient(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && TRANSIENT.has(error.code ?? '');
+  return (
+    (error instanceof pg.DatabaseError && TRANSIENT.has(error.code ?? '')) || isStalePlan(error)
+  );
 }
 
 const UNAVAILABLE_CODES = new Set([
@@ -109,6 +117,7 @@ const UNAVAILABLE_CODES = new Set([
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
+  if (isStalePlan(error)) return true;
   const code = (error as { code?: unknown }).code;
   if (typeof code === 'string' && (UNAVAILABLE_CODES.has(code) || code.startsWith('08')))
     return true;

@@ -52,7 +52,7 @@ describe('a worker killed with SIGKILL while it reconciles', () => {
       workers: 0,
       timeZone: zoneAtHour(6),
       policy: { pollLadderMs: [HALF_AN_HOUR_MS], reconcileAskMs: 10_000 },
-      env: { RECONCILE_HEARTBEAT_MS: '4000', RECONCILE_EVERY_MS: '86400000' },
+      env: { RECONCILE_HEARTBEAT_MS: '4000' },
     });
     await saga.mock.addFault({
       match: { operation: 'callback', tag: 'silent' },

@@ -6,6 +6,66 @@ import { createTestDatabase } from '../support/database';
 import type { TestDatabase } from '../support/database';
 import { waitFor } from '../support/wait';
 
+describe('a pool whose statements are prepared', () => {
+  let database: TestDatabase;
+  let pool: Pool;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    pool = createPool({
+      databaseUrl: database.url,
+      max: 2,
+      connectionTimeoutMs: 5_000,
+      statementTimeoutMs: 5_000,
+      applicationName: 'test',
+      prepared: true,
+      onIdleError: () => undefined,
+    });
+  });
+  afterAll(async () => {
+    await pool.end();
+    await database.drop();
+  });
+
+  it('parses a statement with parameters once per connection', async () => {
+    const ofPool = 'select 1 + $1::int as of_pool';
+    const inTransaction = 'select 1 + $1::int as in_transaction';
+    for (let i = 1; i <= 3; i++) {
+      const { rows } = await pool.query(ofPool, [i]);
+      expect(rows).toEqual([{ of_pool: 1 + i }]);
+    }
+    const { rows } = await withTransaction(pool, async (client) => {
+      await client.query(inTransaction, [1]);
+      await client.query(inTransaction, [2]);
+      return client.query(
+        `select statement, (generic_plans + custom_plans)::int as plans
+         from pg_prepared_statements where from_sql = false and statement like '% as %'
+         order by prepare_time`,
+      );
+    });
+    expect(rows).toEqual([
+      { statement: ofPool, plans: 3 },
+      { statement: inTransaction, plans: 2 },
+    ]);
+  });
+
+  it('goes on when a table gets a column: a transaction unseen, a statement after "unavailable"', async () => {
+    await pool.query('create table grown (id int)');
+    await pool.query('insert into grown values (1)');
+    const select = 'select * from grown where id = $1::int';
+    const read = () => pool.query(select, [1]);
+    const readInTransaction = () => withTransaction(pool, (client) => client.query(select, [1]));
+    expect((await read()).rows).toEqual([{ id: 1 }]);
+    await pool.query('alter table grown add column a int');
+    expect((await readInTransaction()).rows).toEqual([{ id: 1, a: null }]);
+    await pool.query('alter table grown add column b int');
+    const failure: unknown = await read().catch((error: unknown) => error);
+    expect(failure).toMatchObject({ message: 'cached plan must not change result type' });
+    expect(isDatabaseUnavailable(failure)).toBe(true);
+    expect((await read()).rows).toEqual([{ id: 1, a: null, b: null }]);
+    expect(pool.waitingCount).toBe(0);
+  });
+});
+
 describe('a transaction whose connection breaks', () => {
   let database: TestDatabase;
   let pool: Pool;

@@ -16,7 +16,7 @@ const TRANSITIONS_MAX = 20;
 describe('what a reconciliation costs Temporal', () => {
   let saga: Saga;
   beforeAll(async () => {
-    saga = await Saga.start({ timeZone: zoneAtHour(6), env: { RECONCILE_EVERY_MS: '86400000' } });
+    saga = await Saga.start({ timeZone: zoneAtHour(6) });
   });
   afterAll(() => saga?.stop());
 

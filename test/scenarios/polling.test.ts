@@ -6,7 +6,7 @@ import { waitFor } from '../support/wait';
 /** `npm run test:full` runs the scenario's own size. */
 const FULL = Boolean(process.env['FULL']);
 const B19_ORDERS = 50;
-const B20 = FULL ? { orders: 1_000, queriesPerSecond: 50 } : { orders: 60, queriesPerSecond: 20 };
+const B20 = FULL ? { orders: 1_000, queriesPerSecond: 50 } : { orders: 40, queriesPerSecond: 20 };
 const B20_BOUND_MS = FULL ? 600_000 : 60_000;
 /** Below the limit by more than clocks and the window's edges can hide. */
 const OUR_SHARE_OF_LIMIT = 0.8;

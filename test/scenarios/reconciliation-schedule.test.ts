@@ -194,8 +194,8 @@ describe('reconciliation by schedule', () => {
 describe('reconciliation after an outage', () => {
   let saga: Saga;
   beforeAll(async () => {
-    // The schedule does not come round while this file runs: nobody reconciled for three days.
-    saga = await Saga.start({ timeZone: zoneAtHour(6), env: { RECONCILE_EVERY_MS: '86400000' } });
+    // Its schedule is paused: nobody reconciled for three days.
+    saga = await Saga.start({ timeZone: zoneAtHour(6) });
   });
   afterAll(() => saga?.stop());
 
@@ -219,6 +219,13 @@ describe('reconciliation after an outage', () => {
     saga.env['TEMPORAL_ADDRESS'] = `127.0.0.1:${proxy.port}`;
     saga.env['RECONCILE_EVERY_MS'] = String(EVERY_MS);
     await saga.startWorker();
+    // A start sets how often, and leaves it to people whether at all.
+    const schedule = saga.client.schedule.getHandle(reconciliationScheduleId(saga.taskQueue));
+    expect(await schedule.describe()).toMatchObject({
+      spec: { intervals: [{ every: EVERY_MS }] },
+      state: { paused: true },
+    });
+    await schedule.unpause();
     proxy.cut();
     await new Promise((resolve) => setTimeout(resolve, 3 * EVERY_MS));
     proxy.restore();

@@ -161,6 +161,7 @@ export class Saga {
       connectionTimeoutMs: 5_000,
       statementTimeoutMs: 10_000,
       applicationName: 'test',
+      prepared: true,
       onIdleError: () => undefined,
     });
     this.ends.push(() => this.pool.end());
@@ -182,10 +183,25 @@ export class Saga {
       scopes: ['pay', 'refund', 'read', 'operator'],
     });
     await this.configureChannels(options.policy ?? {});
+    if (options.env?.['RECONCILE_EVERY_MS'] === undefined) await this.holdReconciliations();
     for (let i = 0; i < (options.apis ?? 1); i++) await this.startApi();
     for (let i = 0; i < (options.workers ?? 1); i++) await this.startWorker();
     await this.pointCallbacks();
     this.isWhole = true;
+  }
+
+  /**
+   * Rounds of reconciliation come at full quarters of an hour, whatever a test does then: only a test
+   * that says how often has them. Workers find the schedule paused, as by a person, and leave it so.
+   */
+  private async holdReconciliations(): Promise<void> {
+    const { taskQueue } = this;
+    await this.client.schedule.create({
+      scheduleId: reconciliationScheduleId(taskQueue),
+      spec: {},
+      action: { type: 'startWorkflow', workflowType: 'reconciliation', taskQueue },
+      state: { paused: true },
+    });
   }
 
   /** Writes both channels' rows, FAST_POLICY overridden by `policy`. */
