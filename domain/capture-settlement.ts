@@ -240,7 +240,9 @@ export function settleReversed(
       },
     );
   }
-  const subjectNo = `${fact.channelTradeNo ?? ''}:${sumMinor}`;
+  // The same sum after a reinstatement is another reversal, and the merchant is told again.
+  const since = known?.reinstatedAt ? `:after ${known.reinstatedAt}` : '';
+  const subjectNo = `${fact.channelTradeNo ?? ''}:${sumMinor}${since}`;
   const toReview = order.status !== 'review';
   if (toReview) {
     changes.push(

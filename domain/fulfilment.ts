@@ -103,6 +103,17 @@ export function nextFulfilmentAct(state: FulfilmentState): FulfilmentAct {
 }
 
 /**
+ * Whether nothing is delivered and no later step gives back what a failing refund leaves with us: the
+ * end of a refused fulfilment gives back all that is left then; a person decides about one in review.
+ */
+export function isUndelivered({ fulfilmentStatus, fulfilmentFailure }: Order): boolean {
+  return (
+    fulfilmentFailure === 'refunded' ||
+    (fulfilmentFailure === 'step_refused' && fulfilmentStatus === 'failed')
+  );
+}
+
+/**
  * Why a running fulfilment must not go on, or undefined. A review comes first: then a person decides
  * about the money, also when a step was refused as well.
  */

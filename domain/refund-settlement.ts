@@ -1,6 +1,7 @@
 /** Settlement of what a channel says about a refund; the other half of settlement.ts. */
 import type { RefundFact } from './channel-facts';
-import type { Capture, Refund } from './orders';
+import { isUndelivered } from './fulfilment';
+import type { Capture, Order, Refund } from './orders';
 import { OPEN_REFUND } from './states';
 import type { RefundState } from './states';
 import { misdirected, NO_EFFECT } from './verdicts';
@@ -29,7 +30,7 @@ export function settleRefundFact(state: SettlementState, fact: RefundFact): Sett
       if (!isOpen) return NO_EFFECT;
       // Refused at the only send and unknown to a query: the refusal is confirmed and final.
       if (refund.refusalCode !== null && refund.sends === 1 && fact.learntFrom === 'query') {
-        return failRefund(refund, capture, refund.refusalCode);
+        return failRefund(state.order, refund, capture, refund.refusalCode);
       }
       return { verdict: 'refund_pending', changes: [], next: 'none' };
     case 'processing':
@@ -61,7 +62,7 @@ export function settleRefundFact(state: SettlementState, fact: RefundFact): Sett
       if (fact.learntFrom !== 'query' && fact.learntFrom !== 'trade_bill') {
         return { verdict: 'refund_pending', changes: [], next: 'query' };
       }
-      return failRefund(refund, capture, fact.refusalCode ?? fact.word);
+      return failRefund(state.order, refund, capture, fact.refusalCode ?? fact.word);
     case 'succeeded':
       return succeedRefund(refund, capture, fact);
     case 'returned':
@@ -113,7 +114,7 @@ function isOfSurplus(refund: Refund, capture: Capture): boolean {
   return refund.origin === 'surplus' || (refund.origin === 'operator' && !capture.settles);
 }
 
-function failRefund(refund: Refund, capture: Capture, reason: string): Settlement {
+function failRefund(order: Order, refund: Refund, capture: Capture, reason: string): Settlement {
   const changes: Change[] = [
     moveRefund(refund, 'failed', reason),
     {
@@ -125,6 +126,15 @@ function failRefund(refund: Refund, capture: Capture, reason: string): Settlemen
   if (refund.origin !== 'merchant') {
     // Nobody asked for it who could ask again: the money must not be lost from sight.
     changes.push(refundCase(refund, 'refund_failed', `an automatic refund was refused: ${reason}`));
+  } else if (capture.settles && isUndelivered(order)) {
+    // The merchant may ask again, but owes this payer the money whether it does or not.
+    changes.push(
+      refundCase(
+        refund,
+        'refund_failed',
+        `money of an order that was not delivered was not given back: ${reason}`,
+      ),
+    );
   }
   // Surplus money is no affair of the merchant's order before it has gone back.
   if (refund.origin !== 'surplus') {

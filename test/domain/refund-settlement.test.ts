@@ -1,6 +1,6 @@
 /** What a fact about a refund changes, with the figures. */
 import type { LearntFrom, RefundFact, RefundFactState } from '../../domain/channel-facts';
-import type { Refund } from '../../domain/orders';
+import type { Order, Refund } from '../../domain/orders';
 import { settle } from '../../domain/settlement';
 import type { Change } from '../../domain/verdicts';
 import type { RefundState } from '../../domain/states';
@@ -23,11 +23,18 @@ const FACT_STATES: RefundFactState[] = [
   'not_found',
   'unknown',
 ];
-function outcome(refund: Partial<Refund> = {}, fact: Partial<RefundFact> = {}, refundedMinor = 0) {
+function outcome(
+  refund: Partial<Refund> = {},
+  fact: Partial<RefundFact> = {},
+  refundedMinor = 0,
+  order: Partial<Order> = {},
+) {
   const row = aRefund(refund);
   const isReserved = !['succeeded', 'failed', 'returned'].includes(row.status);
   const capture = aCapture({ reservedMinor: isReserved ? row.amountMinor : 0, refundedMinor });
-  return settle(aPaidState({ captures: [capture], refunds: [row] }), aRefundFact(fact), aContext());
+  const state = aPaidState({ captures: [capture], refunds: [row] });
+  Object.assign(state.order, order);
+  return settle(state, aRefundFact(fact), aContext());
 }
 
 const moved = (from: RefundState, to: RefundState, reason: string | null = null): Change => ({
@@ -167,6 +174,40 @@ describe('a refund refused', () => {
       );
     },
   );
+
+  it.each<[Order['fulfilmentStatus'], Order['fulfilmentFailure'], boolean]>([
+    ['none', null, false],
+    ['running', null, false],
+    ['done', null, false],
+    // Its end gives back all that is left then.
+    ['compensating', 'step_refused', false],
+    ['failed', 'step_refused', true],
+    ['compensating', 'refunded', true],
+    ['failed', 'refunded', true],
+    // A person decides already.
+    ['failed', 'review', false],
+  ])('that a merchant asked for, fulfilment %s for %s: a case is %s', (...said) => {
+    const [fulfilmentStatus, fulfilmentFailure, isCase] = said;
+    const fact = { state: 'failed', learntFrom: 'query', word: 'NO' } as const;
+    const { changes } = outcome({}, fact, 0, { fulfilmentStatus, fulfilmentFailure });
+    expect(changes.filter(({ change }) => change === 'open_case')).toEqual(
+      isCase
+        ? [
+            {
+              change: 'open_case',
+              kind: 'refund_failed',
+              summary:
+                'refund r-1: money of an order that was not delivered was not given back: NO',
+            },
+          ]
+        : [],
+    );
+    expect(changes.at(-1)).toEqual({
+      change: 'notify',
+      event: 'refund.failed',
+      subjectNo: 'r-1',
+    });
+  });
 
   it('at its only send and unknown to a query is failed', () => {
     const refused = { status: 'submitting', refusalCode: 'NO', sends: 1 } as const;

@@ -368,6 +368,21 @@ describe('money the channel takes back', () => {
     expect(outcome(state, { ...said, learntFrom: 'callback' }).verdict).toBe('no_effect');
   });
 
+  it('reversed again by the same sum after a reinstatement is told under another subject', () => {
+    const reinstatedAt = at('13:00');
+    const captures = [aCapture({ reinstatedAt })];
+    const { verdict, changes } = outcome(aPaidState({ captures }), {
+      state: 'reversed',
+      learntFrom: 'query',
+    });
+    expect(verdict).toBe('reversed');
+    const subjectNo = `T1:10000:after ${reinstatedAt}`;
+    expect(changes.filter(({ change }) => change === 'notify')).toEqual([
+      { change: 'notify', event: 'payment.reversed', subjectNo },
+      { change: 'notify', event: 'order.review', subjectNo: `reversed:${subjectNo}` },
+    ]);
+  });
+
   it('reversed: of a trade number that no query tells of, nobody is asked', () => {
     const state = aPaidState({ captures: [aCapture({ channelTradeNo: 'T2' })] });
     expect(outcome(state, { state: 'reversed', channelTradeNo: 'T2' }).next).toBe('none');

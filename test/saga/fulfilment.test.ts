@@ -217,6 +217,36 @@ describe('the fulfilment of a paid order', () => {
     expect((await saga.books(orderId)).refunds).toEqual({ count: 2, sums: { CNY: 10_000 } });
   });
 
+  it('makes a part that was asked back and is refused after the rest was given back a case', async () => {
+    const orderId = await paid(({ step, copy }) => {
+      if (step === 'grant') return copy < 4 ? { status: 503 } : {};
+      return step === 'ship' ? { status: 422 } : {};
+    });
+    await saga.mock.addFault({
+      match: { operation: 'refund', outTradeNo: await saga.outTradeNo(orderId) },
+      times: 1,
+      do: { refund: 'hold' },
+    });
+    expect((await saga.refund(orderId, 'R1', 3_000)).status).toBe(201);
+    await saga.untilRefund(orderId, 'R1', 'processing');
+    await untilFulfilment(saga, orderId, 'failed');
+    await waitFor('the rest is back', async () => {
+      const { sums } = (await saga.books(orderId)).refunds;
+      return sums['CNY'] === 7_000;
+    });
+    const told = async () => JSON.stringify(await saga.openCases(orderId));
+    expect(await told()).not.toContain('refund_failed');
+    const [refund] = await saga.rows<{ out_refund_no: string }>(
+      `select out_refund_no from refunds where order_id = $1::text and refund_no = 'R1'`,
+      orderId,
+    );
+    await saga.mock.finishRefund({ outRefundNo: refund?.out_refund_no ?? '', result: 'fail' });
+    await saga.untilRefund(orderId, 'R1', 'failed');
+    await saga.untilSettled(orderId);
+    expect(await told()).toContain('refund R1: money of an order that was not delivered');
+    expect((await saga.status(orderId)).body).toMatchObject({ refundable_minor: 3_000 });
+  });
+
   it('undoes the steps of an order whose money the channel takes back, and decides nothing about money', async () => {
     const orderId = await paid(({ step }) => (step === 'grant' ? { status: 503 } : {}));
     const outTradeNo = await saga.outTradeNo(orderId);
