@@ -120,7 +120,6 @@ export function describeBills(running: () => ConformanceChannel): void {
 
     it.each<[BillSpoiling, string]>([
       ['cut_off', 'cut_off'],
-      ['connection_lost', 'cut_off'],
       ['column_missing', 'wrong_columns'],
       ['wrong_encoding', 'wrong_encoding'],
       ['wrong_day', 'wrong_day'],
@@ -135,6 +134,21 @@ export function describeBills(running: () => ConformanceChannel): void {
       );
       expect(error).toBeInstanceOf(TradeBillError);
       expect(error).toMatchObject({ fault });
+      expect(() => bill.end()).toThrow();
+    });
+
+    it('takes a connection lost under way for a file cut off, never for a whole one', async () => {
+      await paid(1_000);
+      await running().spoilBill(day, 'connection_lost');
+      const answer = await running().channel.openTradeBill({ day });
+      // What the network had delivered by then: not even the head of the answer, or a part of the file.
+      if (answer.outcome !== 'ready') {
+        expect(answer).toMatchObject({ outcome: 'unknown', reason: 'answer_cut_off' });
+        return;
+      }
+      const error: unknown = await linesOf(answer.bill).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ fault: 'cut_off' });
+      const { bill } = answer;
       expect(() => bill.end()).toThrow();
     });
 

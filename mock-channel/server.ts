@@ -251,6 +251,8 @@ async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
 }
 
 async function listen(server: Server, port: number, host: string): Promise<string> {
+  // Longer than any client keeps a connection: whoever closes first loses what is sent at that moment.
+  server.keepAliveTimeout = 75_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => resolve());
