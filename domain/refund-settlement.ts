@@ -36,6 +36,14 @@ export function settleRefundFact(state: SettlementState, fact: RefundFact): Sett
     case 'processing':
     case 'not_enough_balance':
       if (!isOpen && refund.status !== 'abnormal') return NO_EFFECT;
+      if (refund.status === 'abnormal') {
+        // A new send begins with another status: the answer to the old one was overtaken by worse news.
+        if (fact.learntFrom === 'submit') return NO_EFFECT;
+        // It may be older too, and must not take the refund out of a person's sight.
+        if (fact.learntFrom === 'callback') {
+          return { verdict: 'refund_pending', changes: [], next: 'query' };
+        }
+      }
       if (refund.status === 'processing') {
         return fact.learntFrom === 'callback'
           ? NO_EFFECT

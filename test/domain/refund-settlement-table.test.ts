@@ -53,6 +53,7 @@ function verdictOfTable(status: RefundState, state: RefundFactState, from: Learn
     case 'processing':
     case 'not_enough_balance':
       if (!waits || (status === 'processing' && from === 'callback')) return 'no_effect';
+      if (status === 'abnormal' && from === 'submit') return 'no_effect';
       return 'refund_pending';
     case 'not_found':
       return open ? 'refund_pending' : 'no_effect';

@@ -240,6 +240,21 @@ describe('a refund refused', () => {
     },
   );
 
+  it.each<[LearntFrom, RefundState, 'none' | 'query']>([
+    ['submit', 'abnormal', 'none'],
+    ['callback', 'abnormal', 'query'],
+    ['query', 'processing', 'none'],
+    ['trade_bill', 'processing', 'none'],
+    ['operator', 'processing', 'none'],
+  ])(
+    'that waits for a person and is processing by the word of a %s is %s',
+    (learntFrom, to, next) => {
+      const said = outcome({ status: 'abnormal' }, { state: 'processing', learntFrom });
+      expect(said.changes).toEqual(to === 'abnormal' ? [] : [moved('abnormal', to)]);
+      expect(said.next).toBe(next);
+    },
+  );
+
   it('that the channel wants a person for is abnormal, with a case', () => {
     expect(outcome({}, { state: 'abnormal', word: 'ABNORMAL' })).toEqual({
       verdict: 'refund_abnormal',
