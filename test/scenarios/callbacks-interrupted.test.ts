@@ -34,7 +34,7 @@ describe('callbacks whose handling is interrupted', () => {
     saga = await Saga.start({
       // Nothing is settled by asking: what ends paid here was paid by its callback.
       policy: { pollLadderMs: [60_000] },
-      mock: { callbackTimeoutMs: 500 },
+      mock: { callbackTimeoutMs: 2_000 },
     });
   });
   afterAll(() => saga?.stop());

@@ -10,7 +10,7 @@ import type { NewMerchant } from '../../db/merchants';
 import { createPool } from '../../db/transaction';
 import type { Pool } from '../../db/transaction';
 import type { ChannelPolicy } from '../../domain/channel-policy';
-import { MockChannelControl } from '../../mock-channel/control-client';
+import type { MockChannelControl } from '../../mock-channel/control-client';
 import type { SettingsChange } from '../../mock-channel/control-types';
 import { startMockChannel } from '../../mock-channel/server';
 import type { MockChannel } from '../../mock-channel/server';
@@ -25,6 +25,7 @@ import { createTestDatabase } from './database';
 import type { TestDatabase } from './database';
 import { startMerchantServer } from './merchant-server';
 import type { MerchantServer } from './merchant-server';
+import { PatientControl } from './patient-control';
 import { testServers } from './servers';
 import { waitFor } from './wait';
 
@@ -136,7 +137,7 @@ export class Saga {
       },
     });
     this.ends.push(() => this.mockServer.close());
-    this.mock = new MockChannelControl(this.mockServer.control);
+    this.mock = new PatientControl(this.mockServer.control);
     this.merchant = await startMerchantServer(secret);
     this.ends.push(() => this.merchant.close());
     this.env = {
