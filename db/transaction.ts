@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { PreparingClient } from './preparing-client';
 
 // bigint columns hold amounts and ids below 2^53 (the schema's domains say so), so they are read as
 // numbers; anything larger is a defect and must not be rounded in silence.
@@ -28,11 +29,14 @@ export interface PoolOptions {
   applicationName: string;
   /** Told of connections that break while idle; without a listener Node would exit. */
   onIdleError: (error: Error) => void;
+  /** Prepares every statement with parameters once per connection. Not through a transaction pooler. */
+  prepareStatements?: boolean;
 }
 
 /** A pool whose broken idle connections are reported, not thrown. */
 export function createPool(options: PoolOptions): Pool {
   const pool = new pg.Pool({
+    ...(options.prepareStatements ? { Client: PreparingClient } : {}),
     connectionString: options.databaseUrl,
     max: options.max,
     connectionTimeoutMillis: options.connectionTimeoutMs,
