@@ -9,15 +9,15 @@ import { assertKeepable, describeRig, describeSource, keepResult, rigLine } from
 import type { StrategyName } from './strategies/kinds';
 import { KINDS, STRATEGY_NAMES, strategyNamed } from './strategies/kinds';
 import { Parts } from './strategies/parts';
-import { FAULT_NAMES, isRun } from './strategies/results';
+import { FAULT_NAMES, isRun, TRIAL_NAMES } from './strategies/results';
 import type {
-  FaultName,
   FaultResult,
   FloorResult,
   Measured,
   NotRun,
   StrategiesResult,
   StrategyResult,
+  TrialName,
 } from './strategies/results';
 import { startServers } from './strategies/rig';
 import type { Servers } from './strategies/rig';
@@ -34,19 +34,20 @@ const CHANNEL_DELAY_MS = 20;
 const FLOOR_TURNS_MAX = 100_000;
 /** The whole work is not needed where the fault can reach nothing. */
 const HARMLESS_SHARE = 0.1;
-const STATE = join(__dirname, '..', '.cache', 'bench-strategies.json');
+const CACHE = join(__dirname, '..', '.cache');
 
 export async function strategies(args: readonly string[]): Promise<StrategiesResult> {
-  const { options, only, resume, write, fullSize } = readArgs(args);
+  const asked = readArgs(args);
+  const { options, only, trials, resume, write, fullSize } = asked;
   const source = describeSource();
   const keeping = { fullSize, write };
   assertKeepable(keeping, source);
-  const parts = new Parts(STATE, { options, only, commit: source.commit }, resume);
+  const parts = new Parts(CACHE, { options, only, trials }, source.commit, resume);
   const servers = await startServers();
   try {
     const rig = describeRig(servers.about);
     console.log(rigLine(rig, source));
-    const result = await runAll(servers, options, only, parts);
+    const result = await runAll(servers, asked, parts);
     printTables(result);
     console.log(`\n${rigLine(rig, source)}`);
     const kept = keepResult('strategies', result, { rig, source, keeping });
@@ -67,6 +68,7 @@ function readArgs(args: readonly string[]) {
       rate: { type: 'string' },
       seed: { type: 'string' },
       only: { type: 'string' },
+      faults: { type: 'string' },
       'fault-orders': { type: 'string' },
       'lease-ms': { type: 'string' },
       'channel-delay-ms': { type: 'string' },
@@ -89,26 +91,40 @@ function readArgs(args: readonly string[]) {
     leaseMs: whole('lease-ms', LEASE_MS, 50),
     channelDelayMs: whole('channel-delay-ms', CHANNEL_DELAY_MS, 0),
   };
+  const trials = values.faults?.split(',').map(trialNamed) ?? TRIAL_NAMES;
   const only = values.only?.split(',').map(strategyNamed) ?? STRATEGY_NAMES;
   return {
     options,
     only,
+    trials,
     resume: values.resume === true,
     write: values.write === true,
     fullSize:
       options.orders >= FULL.orders &&
       options.clients >= FULL.clients &&
       options.faultOrders >= FULL.faultOrders &&
-      STRATEGY_NAMES.every((name) => only.includes(name)),
+      STRATEGY_NAMES.every((name) => only.includes(name)) &&
+      TRIAL_NAMES.every((name) => trials.includes(name)),
   };
+}
+
+interface Asked {
+  options: Options;
+  only: readonly StrategyName[];
+  trials: readonly TrialName[];
+}
+
+function trialNamed(word: string): TrialName {
+  const name = TRIAL_NAMES.find((one) => one === word.replaceAll('-', '_'));
+  if (!name) throw new Error(`no fault ${word}: one of ${TRIAL_NAMES.join(', ')}`);
+  return name;
 }
 
 type Figures = Awaited<ReturnType<typeof measure>>;
 
 async function runAll(
   servers: Servers,
-  options: Options,
-  only: readonly StrategyName[],
+  { options, only, trials }: Asked,
   parts: Parts,
 ): Promise<StrategiesResult> {
   const { redis, pgbench } = servers;
@@ -134,11 +150,13 @@ async function runAll(
     }
     const figures = await parts.part(`${name} measured`, () => measure(servers, options, name));
     if (name === 'attempt_key') equal = await equalFloor(servers, options, parts, figures);
+    const tried = async (trial: TrialName) =>
+      trials.includes(trial)
+        ? faultOf(servers, options, parts, name, trial)
+        : { not_run: 'not asked for' };
     const faults: StrategyResult['faults'] = {};
-    for (const fault of FAULT_NAMES)
-      faults[fault] = await faultOf(servers, options, parts, name, fault);
-    const twoPages = await faultOf(servers, options, parts, name, 'two_pages');
-    runs.push({ result: { name, number, faults, two_pages: twoPages }, figures });
+    for (const fault of FAULT_NAMES) faults[fault] = await tried(fault);
+    runs.push({ result: { name, number, faults, two_pages: await tried('two_pages') }, figures });
   }
   bareRounds.push(await bareFloor('after'));
 
@@ -206,7 +224,7 @@ async function faultOf(
   options: Options,
   parts: Parts,
   name: StrategyName,
-  fault: FaultName | 'two_pages',
+  fault: TrialName,
 ): Promise<FaultResult | NotRun> {
   const { redis } = servers;
   if (fault === 'redis_killed' && !('url' in redis)) return { not_run: redis.missing };

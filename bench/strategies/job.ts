@@ -25,8 +25,8 @@ export interface WorkerInput {
   seed: number;
   times: Times;
   channelDelayMs: number;
-  /** Some calls stand still for so long. */
-  stallMs: number | undefined;
+  /** One order in so many has its first call stand still for so long. */
+  stalls: { oneIn: number; ms: number } | undefined;
   /** Second deliveries come from a second page instead of the same. */
   twoPages: boolean;
   /** Places in the work at which the parent does harm before it goes on. */

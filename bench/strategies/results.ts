@@ -23,6 +23,9 @@ export interface FaultResult {
 
 export type FaultName = 'redis_killed' | 'stalled_client' | 'postgres_restarted';
 export const FAULT_NAMES: FaultName[] = ['redis_killed', 'stalled_client', 'postgres_restarted'];
+/** A run of a strategy for what may go wrong. */
+export type TrialName = FaultName | 'two_pages';
+export const TRIAL_NAMES: TrialName[] = [...FAULT_NAMES, 'two_pages'];
 
 export interface Measured extends ClientCounts {
   /** As fast as the clients go. */

@@ -1,10 +1,10 @@
 /** The servers of one run of the bench, with a fresh database for each part of it. */
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
-import { migrate } from '../../db/migrate';
 import { startPostgres } from '../../scripts/servers/postgres';
 import type { PostgresServer } from '../../scripts/servers/postgres';
 import { findRedis, redisSettings, startRedis } from '../redis-server';
@@ -23,6 +23,8 @@ const POSTGRES = {
   shared_buffers: '1GB',
   max_wal_size: '8GB',
 };
+
+const MIGRATE_WITHIN_MS = 60_000;
 
 export interface Servers {
   postgres: PostgresServer;
@@ -63,7 +65,7 @@ export async function startServers(): Promise<Servers> {
         pgbench: pgbench ? pgbenchVersion(pgbench) : 'not found',
         disk: fileSystemOf(folder),
       },
-      withDatabase: (migrated, use) => withDatabase(postgres, migrated, use),
+      withDatabase: withDatabases(postgres),
     };
   } catch (error) {
     await end();
@@ -82,26 +84,38 @@ async function checkDurable(url: string): Promise<string> {
   });
 }
 
-let databases = 0;
+function withDatabases(postgres: PostgresServer): Servers['withDatabase'] {
+  let count = 0;
+  let template: Promise<string> | undefined;
+  return async (migrated, use) => {
+    const name = `bench_${++count}`;
+    template ??= migrated ? makeTemplate(postgres) : undefined;
+    const from = migrated ? await template : 'template1';
+    const admin = postgres.databaseUrl();
+    await onServer(admin, (client) => client.query(`create database ${name} template ${from}`));
+    try {
+      const url = postgres.databaseUrl(name);
+      // What an earlier part left to be written must not be written during this one.
+      await onServer(url, (client) => client.query('checkpoint'));
+      return await use(url, name);
+    } finally {
+      await onServer(admin, (client) =>
+        client.query(`drop database if exists ${name} with (force)`),
+      );
+    }
+  };
+}
 
-async function withDatabase<T>(
-  postgres: PostgresServer,
-  migrated: boolean,
-  use: (url: string, name: string) => Promise<T>,
-): Promise<T> {
-  const name = `bench_${++databases}`;
+/** The product's schema by its own migrations, in a process of their own: their library is ESM. */
+async function makeTemplate(postgres: PostgresServer): Promise<string> {
+  const name = 'bench_migrated';
   await onServer(postgres.databaseUrl(), (client) => client.query(`create database ${name}`));
-  try {
-    const url = postgres.databaseUrl(name);
-    if (migrated) await migrate(url);
-    // What an earlier part left to be written must not be written during this one.
-    await onServer(url, (client) => client.query('checkpoint'));
-    return await use(url, name);
-  } finally {
-    await onServer(postgres.databaseUrl(), (client) =>
-      client.query(`drop database if exists ${name} with (force)`),
-    );
-  }
+  const script = join(__dirname, '..', '..', 'db', 'migrate.ts');
+  await promisify(execFile)(process.execPath, ['--import', 'tsx', script], {
+    env: { ...process.env, DATABASE_URL: postgres.databaseUrl(name) },
+    timeout: MIGRATE_WITHIN_MS,
+  });
+  return name;
 }
 
 async function onServer<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {

@@ -7,7 +7,7 @@ import { KINDS } from './kinds';
 import type { StrategyName } from './kinds';
 import { commitsOf, redisCommands } from './meters';
 import { runPgbench } from './pgbench';
-import type { FaultName, FaultResult, Measured } from './results';
+import type { FaultResult, Measured, TrialName } from './results';
 import { emptyRedis } from './rig';
 import type { Servers } from './rig';
 import { runWorker } from './run-worker';
@@ -27,13 +27,15 @@ export interface Options {
 /** Latencies need no more; the rest of the orders are sent as fast as the clients go. */
 const AT_RATE_SHARE = 0.1;
 /** So few at once that a request is answered well within a lease, unless there is a fault. */
-const FAULT_CLIENTS_MAX = 200;
-/** A stall is this many leases long. */
+const FAULT_CLIENTS_MAX = 100;
+/** A stall is this many leases long, and one order in a hundred has one; in a small run more have. */
 const STALL_LEASES = 3;
+const STALLS = { oneInMax: 100, least: 20 };
 const PATIENCE_LEASES = 60;
 const DOWN_MS = 500;
-/** Where in the run harm is done, as shares of its orders. */
-const HARM_AT = [0.3, 0.6];
+/** Where in the run harm is done, as shares of its orders; once in a run too small for more. */
+const HARM_AT = [0.6, 0.3];
+const ORDERS_FOR_TWO_HARMS = 1_000;
 /** Without a fault nothing ends by its time, also with thousands of clients before twenty connections. */
 const UNHURRIED: Times = { lease: 30_000, clientTimeout: 60_000, patience: 600_000 };
 
@@ -167,7 +169,7 @@ export async function underFault(
   servers: Servers,
   options: Options,
   name: StrategyName,
-  fault: FaultName | 'two_pages',
+  fault: TrialName,
   orders: number,
 ): Promise<FaultResult> {
   const { redis, postgres } = servers;
@@ -205,9 +207,9 @@ export async function underFault(
           clientTimeout: options.leaseMs,
           patience: PATIENCE_LEASES * options.leaseMs,
         },
-        stallMs: fault === 'stalled_client' ? STALL_LEASES * options.leaseMs : undefined,
+        stalls: fault === 'stalled_client' ? stallsOf(orders, options.leaseMs) : undefined,
         twoPages: fault === 'two_pages',
-        harmAt: harms ? HARM_AT.map((share) => Math.floor(share * orders)) : [],
+        harmAt: harms ? harmAt(orders) : [],
       },
       harm,
     ).finally(() => Promise.allSettled(recoveries));
@@ -224,6 +226,16 @@ export async function underFault(
       took_s: Math.round((performance.now() - began) / 1_000),
     };
   });
+}
+
+function stallsOf(orders: number, leaseMs: number): WorkerInput['stalls'] {
+  const oneIn = Math.max(2, Math.min(STALLS.oneInMax, Math.floor(orders / STALLS.least)));
+  return { oneIn, ms: STALL_LEASES * leaseMs };
+}
+
+function harmAt(orders: number): number[] {
+  const shares = orders < ORDERS_FOR_TWO_HARMS ? HARM_AT.slice(0, 1) : HARM_AT;
+  return shares.map((share) => Math.floor(share * orders)).sort((a, b) => a - b);
 }
 
 let logs = 0;
@@ -245,7 +257,7 @@ function plainInput(
     seed: options.seed,
     times: UNHURRIED,
     channelDelayMs: options.channelDelayMs,
-    stallMs: undefined,
+    stalls: undefined,
     twoPages: false,
     harmAt: [],
     logFile: join(folder, `effects-${++logs}.log`),

@@ -11,8 +11,6 @@ export interface Work extends Order {
 const DUPLICATES_PER_100 = 20;
 /** Half of the second deliveries are a double click: at once. The rest are repeats of a gateway. */
 const REPEAT_WITHIN_MS = 200;
-/** Of the orders of a run with stalls, one in so many has its first call stand still. */
-const STALLS_ONE_IN = 100;
 const AMOUNT_MAX = 100_000;
 
 /** The order with this place in the work. */
@@ -31,9 +29,9 @@ export function workOf(seed: number, index: number): Work {
   };
 }
 
-/** Where the first call of this order stands still, in a run with stalls. */
-export function stallOf(seed: number, index: number): Stall {
-  if (die(seed, index, 5) % STALLS_ONE_IN !== 0) return undefined;
+/** Where the first call of this order stands still, in a run where one in so many does. */
+export function stallOf(seed: number, index: number, oneIn: number): Stall {
+  if (die(seed, index, 5) % oneIn !== 0) return undefined;
   return die(seed, index, 6) % 2 === 0 ? 'before_the_call' : 'after_the_effect';
 }
 

@@ -48,13 +48,13 @@ async function measured(
   pool: Pool,
   redis: RedisClient | undefined,
 ): Promise<WorkerOutput> {
-  const { orders, ordersAtRate, clients: clientCount, seed } = input;
+  const { orders, ordersAtRate, clients: clientCount, seed, stalls } = input;
   const channel = new LoggingChannel({
     orders,
     logFile: input.logFile,
     delayMs: input.channelDelayMs,
-    stallMs: input.stallMs ?? 0,
-    stallOf: (index) => (input.stallMs === undefined ? undefined : stallOf(seed, index)),
+    stallMs: stalls?.ms ?? 0,
+    stallOf: (index) => stalls && stallOf(seed, index, stalls.oneIn),
   });
   const { job } = input;
   const deps = { pool, channel, redis, times: input.times };
