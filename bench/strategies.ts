@@ -9,7 +9,7 @@ import { assertKeepable, describeRig, describeSource, keepResult, rigLine } from
 import type { StrategyName } from './strategies/kinds';
 import { KINDS, STRATEGY_NAMES, strategyNamed } from './strategies/kinds';
 import { Parts } from './strategies/parts';
-import { FAULT_NAMES, isRun, TRIAL_NAMES } from './strategies/results';
+import { FAULT_NAMES, isRun, TRIAL_NAMES } from './strategies/figures';
 import type {
   FaultResult,
   FloorResult,
@@ -18,8 +18,10 @@ import type {
   StrategiesResult,
   StrategyResult,
   TrialName,
-} from './strategies/results';
+} from './strategies/figures';
 import { startServers } from './strategies/rig';
+import { startWorker } from './strategies/run-worker';
+import type { Worker } from './strategies/run-worker';
 import type { Servers } from './strategies/rig';
 import { insertFloor, measure, pgbenchFloor, redisFloor, underFault } from './strategies/runs';
 import type { Options } from './strategies/runs';
@@ -44,10 +46,12 @@ export async function strategies(args: readonly string[]): Promise<StrategiesRes
   assertKeepable(keeping, source);
   const parts = new Parts(CACHE, { options, only, trials }, source.commit, resume);
   const servers = await startServers();
+  // What faults show needs no process of its own each time.
+  const trialWorker = startWorker();
   try {
     const rig = describeRig(servers.about);
     console.log(rigLine(rig, source));
-    const result = await runAll(servers, asked, parts);
+    const result = await runAll(servers, trialWorker, asked, parts);
     printTables(result);
     console.log(`\n${rigLine(rig, source)}`);
     const kept = keepResult('strategies', result, { rig, source, keeping });
@@ -55,6 +59,7 @@ export async function strategies(args: readonly string[]): Promise<StrategiesRes
     parts.done();
     return result;
   } finally {
+    trialWorker.end();
     await servers.end();
   }
 }
@@ -124,6 +129,7 @@ type Figures = Awaited<ReturnType<typeof measure>>;
 
 async function runAll(
   servers: Servers,
+  trialWorker: Worker,
   { options, only, trials }: Asked,
   parts: Parts,
 ): Promise<StrategiesResult> {
@@ -152,7 +158,7 @@ async function runAll(
     if (name === 'attempt_key') equal = await equalFloor(servers, options, parts, figures);
     const tried = async (trial: TrialName) =>
       trials.includes(trial)
-        ? faultOf(servers, options, parts, name, trial)
+        ? faultOf(servers, trialWorker, options, parts, name, trial)
         : { not_run: 'not asked for' };
     const faults: StrategyResult['faults'] = {};
     for (const fault of FAULT_NAMES) faults[fault] = await tried(fault);
@@ -221,6 +227,7 @@ async function equalFloor(
 
 async function faultOf(
   servers: Servers,
+  worker: Worker,
   options: Options,
   parts: Parts,
   name: StrategyName,
@@ -231,7 +238,7 @@ async function faultOf(
   const matters = fault !== 'two_pages' && (fault !== 'redis_killed' || KINDS[name].usesRedis);
   const orders = Math.ceil(options.faultOrders * (matters ? 1 : HARMLESS_SHARE));
   const result = await parts.part(`${name} ${fault}`, () =>
-    underFault(servers, options, name, fault, orders),
+    underFault(servers, worker, options, name, fault, orders),
   );
   if (isRun(result)) console.log(`  ${JSON.stringify(result)}`);
   return result;

@@ -7,10 +7,11 @@ import { KINDS } from './kinds';
 import type { StrategyName } from './kinds';
 import { commitsOf, redisCommands } from './meters';
 import { runPgbench } from './pgbench';
-import type { FaultResult, Measured, TrialName } from './results';
+import type { FaultResult, Measured, TrialName } from './figures';
 import { emptyRedis } from './rig';
 import type { Servers } from './rig';
-import { runWorker } from './run-worker';
+import { runAlone } from './run-worker';
+import type { Worker } from './run-worker';
 import type { Times } from './strategy';
 
 export interface Options {
@@ -48,7 +49,7 @@ export function insertFloor(
 ): Promise<number> {
   return servers.withDatabase(false, async (url) => {
     const job = { job: 'insert_floor' as const, insertsPerOrder };
-    const { closed } = await runWorker({ ...plainInput(servers, options, url), job, orders });
+    const { closed } = await runAlone({ ...plainInput(servers, options, url), job, orders });
     return succeeded(closed);
   });
 }
@@ -74,7 +75,7 @@ export async function redisFloor(
   if ('url' in servers.redis) await emptyRedis(servers.redis);
   return servers.withDatabase(false, async (url) => {
     const job = { job: 'redis_floor' as const };
-    const { closed } = await runWorker({ ...plainInput(servers, options, url), job, orders });
+    const { closed } = await runAlone({ ...plainInput(servers, options, url), job, orders });
     return succeeded(closed);
   });
 }
@@ -101,7 +102,7 @@ export async function measure(
     });
     const before = await count();
     const began = performance.now();
-    const output = await runWorker({
+    const output = await runAlone({
       ...plainInput(servers, options, url),
       job: { job: 'strategy', name },
       ordersAtRate: Math.floor(options.orders * AT_RATE_SHARE),
@@ -167,6 +168,7 @@ function measuredOf(
 /** The strategy under one fault, or with two pages of each order and no fault. */
 export async function underFault(
   servers: Servers,
+  worker: Worker,
   options: Options,
   name: StrategyName,
   fault: TrialName,
@@ -196,23 +198,25 @@ export async function underFault(
     };
     const harms = fault === 'postgres_restarted' || fault === 'redis_killed';
     const began = performance.now();
-    const output = await runWorker(
-      {
-        ...plainInput(servers, options, url),
-        job: { job: 'strategy', name },
-        orders,
-        clients: Math.min(options.clients, FAULT_CLIENTS_MAX),
-        times: {
-          lease: options.leaseMs,
-          clientTimeout: options.leaseMs,
-          patience: PATIENCE_LEASES * options.leaseMs,
+    const output = await worker
+      .run(
+        {
+          ...plainInput(servers, options, url),
+          job: { job: 'strategy', name },
+          orders,
+          clients: Math.min(options.clients, FAULT_CLIENTS_MAX),
+          times: {
+            lease: options.leaseMs,
+            clientTimeout: options.leaseMs,
+            patience: PATIENCE_LEASES * options.leaseMs,
+          },
+          stalls: fault === 'stalled_client' ? stallsOf(orders, options.leaseMs) : undefined,
+          twoPages: fault === 'two_pages',
+          harmAt: harms ? harmAt(orders) : [],
         },
-        stalls: fault === 'stalled_client' ? stallsOf(orders, options.leaseMs) : undefined,
-        twoPages: fault === 'two_pages',
-        harmAt: harms ? harmAt(orders) : [],
-      },
-      harm,
-    ).finally(() => Promise.allSettled(recoveries));
+        harm,
+      )
+      .finally(() => Promise.allSettled(recoveries));
     await Promise.all(recoveries);
     const { effects, clients } = output;
     return {

@@ -1,5 +1,5 @@
-import { FAULT_NAMES, isRun } from './results';
-import type { FaultResult, FloorResult, Measured, NotRun, StrategiesResult } from './results';
+import { FAULT_NAMES, isRun } from './figures';
+import type { FaultResult, FloorResult, Measured, NotRun, StrategiesResult } from './figures';
 
 /** The figures as tables; absolute numbers belong to the machine named above them. */
 export function printTables(result: StrategiesResult): void {

@@ -1,6 +1,6 @@
 /**
- * One run of one strategy (or of a floor) in a process of its own, so that its processor time, memory
- * and garbage collection are its alone. The clients and the channel run in it too: on two cores a third process
+ * Runs of a strategy (or of a floor) in a process of their own. One that is measured has the process to
+ * itself, so that processor time, memory and garbage collection are its alone. The clients and the channel run in it too: on two cores a third process
  * would only take time from the other two, and what they cost is the same for every strategy.
  */
 import { createPool } from '../../db/transaction';
@@ -219,8 +219,9 @@ function tell(message: ToParent): void {
 
 // Nothing is left to do for a parent that has gone.
 process.once('disconnect', () => process.exit(1));
-process.once('message', ({ input }: { input: WorkerInput }) => {
-  run(input).then(
+process.on('message', (message: ToWorker) => {
+  if (!('input' in message)) return;
+  run(message.input).then(
     (output) => tell({ output }),
     (error: unknown) => tell({ failed: error instanceof Error ? (error.stack ?? '') : 'unknown' }),
   );

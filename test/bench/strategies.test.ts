@@ -1,7 +1,7 @@
 import { findRedis } from '../../bench/redis-server';
 import { strategies } from '../../bench/strategies';
 import { strategyNamed } from '../../bench/strategies/kinds';
-import type { StrategiesResult } from '../../bench/strategies/results';
+import type { StrategiesResult } from '../../bench/strategies/figures';
 import { snowflake } from '../../bench/strategies/snowflake';
 import { stallOf, workOf } from '../../bench/strategies/work';
 
@@ -16,7 +16,7 @@ describe('the strategies at a small size', () => {
   beforeAll(async () => {
     jest.spyOn(console, 'log').mockReturnValue(undefined);
     result = await strategies(SMALL);
-  }, 180_000);
+  }, 300_000);
   afterAll(() => jest.restoreAllMocks());
 
   const figuresOf = (name: string) => {
@@ -98,7 +98,8 @@ test('one order in five is delivered twice, and the same seed makes the same wor
   const work = Array.from({ length: 10_000 }, (_, index) => workOf(7, index));
   const twice = work.filter(({ duplicateAfterMs }) => duplicateAfterMs !== undefined).length;
   expect(Math.abs(twice - 2_000)).toBeLessThan(150);
-  expect(work).toEqual(work.map(({ index }) => workOf(7, index)));
+  const again = work.slice(0, 100).map(({ index }) => workOf(7, index));
+  expect(again).toEqual(work.slice(0, 100));
   expect(workOf(8, 1)).not.toEqual(workOf(7, 1));
   const stalls = work.map(({ index }) => stallOf(7, index, 10));
   for (const where of ['before_the_call', 'after_the_effect'] as const)
