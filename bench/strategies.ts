@@ -23,7 +23,14 @@ import { startServers } from './strategies/rig';
 import { startWorker } from './strategies/run-worker';
 import type { Worker } from './strategies/run-worker';
 import type { Servers } from './strategies/rig';
-import { insertFloor, measure, pgbenchFloor, redisFloor, underFault } from './strategies/runs';
+import {
+  alikeOf,
+  insertFloor,
+  measure,
+  pgbenchFloor,
+  redisFloor,
+  underFault,
+} from './strategies/runs';
 import type { Options } from './strategies/runs';
 import { printTables } from './strategies/table';
 
@@ -177,6 +184,7 @@ async function runAll(
         ? `${options.rate.share * 100} % of each strategy's own knee`
         : `${options.rate.perSecond}/s for all`,
     fault_orders: options.faultOrders,
+    alike: alikeOf(options),
     floor: {
       inserts_per_s: Math.round(inserts),
       inserts_per_s_rounds: bareRounds,

@@ -84,6 +84,15 @@ export interface StrategiesResult {
   seed: number;
   rate: string;
   fault_orders: number;
+  /** What is the same for every strategy. */
+  alike: {
+    pool_size: number;
+    duplicates_share: number;
+    channel_delay_ms: number;
+    fault_clients: number;
+    lease_ms: number;
+    stall_ms: number;
+  };
   floor: FloorResult;
   strategies: StrategyResult[];
 }

@@ -2,17 +2,19 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { POOL_SIZE } from './job';
 import type { WorkerInput, WorkerOutput } from './job';
 import { KINDS } from './kinds';
 import type { StrategyName } from './kinds';
 import { commitsOf, redisCommands } from './meters';
 import { runPgbench } from './pgbench';
-import type { FaultResult, Measured, TrialName } from './figures';
+import type { FaultResult, Measured, StrategiesResult, TrialName } from './figures';
 import { emptyRedis } from './rig';
 import type { Servers } from './rig';
 import { runAlone } from './run-worker';
 import type { Worker } from './run-worker';
 import type { Times } from './strategy';
+import { DUPLICATES_PER_100 } from './work';
 
 export interface Options {
   orders: number;
@@ -32,13 +34,26 @@ const FAULT_CLIENTS_MAX = 100;
 /** A stall is this many leases long, and one order in a hundred has one; in a small run more have. */
 const STALL_LEASES = 3;
 const STALLS = { oneInMax: 100, least: 20 };
-const PATIENCE_LEASES = 60;
+/** Long enough for a database that recovers on a busy machine, so that "lost" means lost. */
+const PATIENCE_MS = 120_000;
 const DOWN_MS = 500;
 /** Where in the run harm is done, as shares of its orders; once in a run too small for more. */
 const HARM_AT = [0.6, 0.3];
 const ORDERS_FOR_TWO_HARMS = 1_000;
 /** Without a fault nothing ends by its time, also with thousands of clients before twenty connections. */
 const UNHURRIED: Times = { lease: 30_000, clientTimeout: 60_000, patience: 600_000 };
+
+/** What is the same for every strategy, for the result. */
+export function alikeOf({ clients, channelDelayMs, leaseMs }: Options): StrategiesResult['alike'] {
+  return {
+    pool_size: POOL_SIZE,
+    duplicates_share: DUPLICATES_PER_100 / 100,
+    channel_delay_ms: channelDelayMs,
+    fault_clients: Math.min(clients, FAULT_CLIENTS_MAX),
+    lease_ms: leaseMs,
+    stall_ms: STALL_LEASES * leaseMs,
+  };
+}
 
 /** Inserts (or turns of `insertsPerOrder` of them) per second by the bare loop. */
 export function insertFloor(
@@ -204,11 +219,11 @@ export async function underFault(
           ...plainInput(servers, options, url),
           job: { job: 'strategy', name },
           orders,
-          clients: Math.min(options.clients, FAULT_CLIENTS_MAX),
+          clients: alikeOf(options).fault_clients,
           times: {
             lease: options.leaseMs,
             clientTimeout: options.leaseMs,
-            patience: PATIENCE_LEASES * options.leaseMs,
+            patience: PATIENCE_MS,
           },
           stalls: fault === 'stalled_client' ? stallsOf(orders, options.leaseMs) : undefined,
           twoPages: fault === 'two_pages',

@@ -3,10 +3,12 @@ import type { FaultResult, FloorResult, Measured, NotRun, StrategiesResult } fro
 
 /** The figures as tables; absolute numbers belong to the machine named above them. */
 export function printTables(result: StrategiesResult): void {
-  const { floor, strategies } = result;
+  const { alike, floor, strategies } = result;
   console.log(
     `\n${result.orders} orders per strategy, 20 % delivered twice, seed ${result.seed}, ${result.clients} clients;\n` +
-      `latencies at constant arrival (${result.rate}), from the planned time\n`,
+      `latencies at constant arrival (${result.rate}), from the planned time;\n` +
+      `${alike.pool_size} prepared connections; the channel answers after ${alike.channel_delay_ms} ms; the clients and\n` +
+      `the channel run in the strategy's own process, so their cost is in every figure of node\n`,
   );
   row('', 'orders/s', 'of floor', 'p50 ms', 'p95 ms', 'p99 ms', 'max ms', 'errors', 'doubles');
   for (const strategy of strategies) {
@@ -33,7 +35,8 @@ export function printTables(result: StrategiesResult): void {
     );
   }
   console.log(
-    `\n${result.fault_orders} orders with each fault (a tenth where it cannot matter):\n` +
+    `\n${result.fault_orders} orders with each fault (a tenth with two pages, and where no Redis is used),\n` +
+      `${alike.fault_clients} clients, leases of ${alike.lease_ms} ms, stalls of ${alike.stall_ms} ms:\n` +
       'orders charged twice or more / failed requests / orders lost or booked wrongly\n',
   );
   fields('', 34, ...FAULT_NAMES, 'two_pages');

@@ -8,7 +8,7 @@ export interface Work extends Order {
 }
 
 /** One order in five has its request to pay delivered twice. */
-const DUPLICATES_PER_100 = 20;
+export const DUPLICATES_PER_100 = 20;
 /** Half of the second deliveries are a double click: at once. The rest are repeats of a gateway. */
 const REPEAT_WITHIN_MS = 200;
 const AMOUNT_MAX = 100_000;

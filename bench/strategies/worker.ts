@@ -3,6 +3,7 @@
  * itself, so that processor time, memory and garbage collection are its alone. The clients and the channel run in it too: on two cores a third process
  * would only take time from the other two, and what they cost is the same for every strategy.
  */
+import { rmSync } from 'node:fs';
 import { createPool } from '../../db/transaction';
 import type { Pool } from '../../db/transaction';
 import { closedLoad, openLoad } from '../open-load';
@@ -197,6 +198,8 @@ async function judge(
   { neverLeft, stalled }: LoggingChannel,
 ): Promise<WorkerOutput['effects']> {
   const charges = await countEffects(input.logFile, input.orders);
+  // Counted: a run that is broken off later must not leave it behind.
+  rmSync(input.logFile);
   const booked = new Uint8Array(input.orders);
   for (const orderId of (await strategy?.paidOrders()) ?? []) booked[indexOf(orderId)] = 1;
   const effects = {
