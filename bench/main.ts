@@ -4,11 +4,13 @@
 import { cost } from './cost';
 import { fulfilment } from './fulfilment';
 import { reconcile } from './reconcile';
+import { strategies } from './strategies';
 
 const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   cost,
   fulfilment,
   reconcile,
+  strategies,
 };
 
 async function main(): Promise<void> {
