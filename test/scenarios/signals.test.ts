@@ -24,7 +24,7 @@ describe('signals', () => {
   });
   afterAll(() => saga?.stop());
 
-  const rounds = FULL ? 200 : 50;
+  const rounds = FULL ? 200 : 30;
   it(
     `B104: what is acknowledged in the moment of completion takes effect, ${rounds} times`,
     async () => {
