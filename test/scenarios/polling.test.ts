@@ -1,5 +1,8 @@
-import { inParallel } from '../support/in-parallel';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ChannelPolicy } from '../../domain/channel-policy';
+import { nudgeSignal } from '../../workflows/messages';
 import { expectAlwaysTrue, historiesOf } from '../support/figures';
+import { inParallel } from '../support/in-parallel';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
@@ -8,6 +11,9 @@ const FULL = Boolean(process.env['FULL']);
 const B19_ORDERS = 50;
 const B20 = FULL ? { orders: 1_000, queriesPerSecond: 50 } : { orders: 40, queriesPerSecond: 20 };
 const B20_BOUND_MS = FULL ? 600_000 : 60_000;
+const LADDER_MS = [1_000, 2_000, 4_000, 8_000, 16_000];
+/** No order is asked about before all are there. */
+const NEVER_MS = [24 * 3_600_000];
 /** Below the limit by more than clocks and the window's edges can hide. */
 const OUR_SHARE_OF_LIMIT = 0.8;
 
@@ -15,21 +21,28 @@ describe('nobody calls back', () => {
   let saga: Saga;
   beforeAll(async () => {
     saga = await Saga.start({
-      policy: { pollLadderMs: [500, 1_000, 2_000, 4_000, 8_000] },
+      policy: { pollLadderMs: NEVER_MS },
     });
     await saga.mock.configure({ callbackUrls: { 'mock-a': [], 'mock-b': [] } });
     // The limit of mock-a is known to its channel row; that of mock-b only its answers tell.
-    await saga.rows(
-      `update channels set policy = policy || jsonb_build_object('maxCallsPerSecond', $1::float8),
-         updated_at = now()
-       where channel = 'mock-a'`,
-      B20.queriesPerSecond * OUR_SHARE_OF_LIMIT,
-    );
+    await setPolicy('mock-a', { maxCallsPerSecond: B20.queriesPerSecond * OUR_SHARE_OF_LIMIT });
   });
   afterAll(() => saga?.stop());
 
+  async function setPolicy(channel: string, policy: Partial<ChannelPolicy>): Promise<void> {
+    await saga.rows(
+      `update channels set policy = policy || $2::jsonb, updated_at = now()
+       where channel = $1::text`,
+      channel,
+      policy,
+    );
+    // The processes read it again by then.
+    await delay(3 * Number(saga.env['CHANNELS_REFRESH_MS']));
+  }
+
   /** So many orders, each with a pending attempt at the channel. */
   async function pendingOrders(count: number, channel: string, tag: string): Promise<string[]> {
+    await setPolicy(channel, { pollLadderMs: NEVER_MS });
     const orderIds = Array.from({ length: count }, (_, i) => `${tag}-${i}`);
     await inParallel(orderIds, 8, async (orderId) => {
       // Long enough for the full size; the attempt is never given up for lack of time.
@@ -56,6 +69,17 @@ describe('nobody calls back', () => {
       B20_BOUND_MS,
     );
     return orderIds;
+  }
+
+  /** Every order's first question is due at the same moment; later ones climb the ladder. */
+  async function askAboutAll(orderIds: string[], channel: string): Promise<void> {
+    await setPolicy(channel, { pollLadderMs: LADDER_MS });
+    await saga.rows(
+      `update pay_records set next_due_at = now()
+       where order_id = any($1::text[]) and status = 'pending'`,
+      orderIds,
+    );
+    await inParallel(orderIds, 16, (orderId) => saga.handle(orderId).signal(nudgeSignal));
   }
 
   async function countOf(tag: string, recordStatus: string): Promise<number> {
@@ -123,6 +147,7 @@ describe('nobody calls back', () => {
   it(`B19: ${B19_ORDERS} captured orders whose callbacks never come are paid by polling`, async () => {
     const orderIds = await pendingOrders(B19_ORDERS, 'mock-a', 'b19');
     await approveAll(orderIds);
+    await askAboutAll(orderIds, 'mock-a');
     await untilAllPaid(orderIds);
     await expectAllPaidOnce(orderIds, 'b19');
     const pendingForADay = await saga.rows(
@@ -150,6 +175,7 @@ describe('nobody calls back', () => {
       });
       await saga.mock.configure({ queryRateLimitPerSecond: B20.queriesPerSecond });
       const orderIds = await pendingOrders(B20.orders, channel, tag);
+      await askAboutAll(orderIds, channel);
       await waitFor(
         'the first wave was told to wait',
         async () => (await saga.mock.faults()).find((f) => f.id === wave)?.hits === B20.orders,
