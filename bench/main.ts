@@ -4,11 +4,13 @@
 import { cost } from './cost';
 import { fulfilment } from './fulfilment';
 import { reconcile } from './reconcile';
+import { saga } from './saga';
 
 const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   cost,
   fulfilment,
   reconcile,
+  saga,
 };
 
 async function main(): Promise<void> {

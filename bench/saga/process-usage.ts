@@ -11,10 +11,14 @@ export interface Usage {
 const TICK_MS = 10;
 const PAGE_BYTES = 4096;
 
-/** What this process and everything it started and kept below it has used until now. */
+/**
+ * What the process and everything below it has used until now. Of this very process only its own: what
+ * it started is counted under its own name.
+ */
 export function usageOf(pid: number): Usage | undefined {
   const own = readStat(pid);
   if (!own) return undefined;
+  if (pid === process.pid) return { cpuMs: own.cpuMs, rssBytes: own.rssBytes };
   let cpuMs = own.cpuMs + own.endedChildrenCpuMs;
   let rssBytes = own.rssBytes;
   for (const child of children(pid)) {

@@ -1,0 +1,116 @@
+import type { Saga } from '../../test/support/saga';
+import { HttpClient } from './http-client';
+
+/** Far above what an order takes at any rate that a bench calls bearable. */
+const TOLD_WITHIN_MS = 120_000;
+
+/**
+ * What a shop does, for load: it orders, asks to be paid, and hears that it was paid. Calls go to the
+ * API process of the stack over kept connections.
+ */
+export class ShopOrders {
+  private readonly http = new HttpClient();
+  private readonly waiting = new Map<string, () => void>();
+  private readonly headers: Record<string, string>;
+  /** Orders that got a number until now. */
+  made = 0;
+
+  constructor(
+    private readonly saga: Saga,
+    private readonly prefix: string,
+  ) {
+    this.headers = {
+      authorization: `Bearer ${saga.apiKey}`,
+      'content-type': 'application/json',
+    };
+    const before = saga.merchant.answer;
+    saga.merchant.answer = (event) => {
+      if (event.type !== 'order.paid') return before(event);
+      this.waiting.get(event.orderId)?.();
+      return before(event);
+    };
+  }
+
+  /** A number no order had before. */
+  nextId(): string {
+    return `${this.prefix}-${++this.made}`;
+  }
+
+  async create(orderId: string, expiresInS = 1_800): Promise<void> {
+    await this.http.expect(
+      [201],
+      `${this.url}/v1/orders`,
+      JSON.stringify({
+        order_id: orderId,
+        amount: 10_000,
+        currency: 'CNY',
+        subject: `Order ${orderId}`,
+        expires_in: expiresInS,
+      }),
+      this.headers,
+    );
+  }
+
+  /** Creates the same order again; a shop that did not hear the answer does. */
+  async createAgain(orderId: string, expiresInS = 1_800): Promise<void> {
+    await this.http.expect(
+      [200],
+      `${this.url}/v1/orders`,
+      JSON.stringify({
+        order_id: orderId,
+        amount: 10_000,
+        currency: 'CNY',
+        subject: `Order ${orderId}`,
+        expires_in: expiresInS,
+      }),
+      this.headers,
+    );
+  }
+
+  async pay(orderId: string): Promise<void> {
+    await this.http.expect(
+      [201, 200],
+      `${this.url}/v1/orders/${orderId}/payments`,
+      JSON.stringify({ channel: 'mock-a', request_no: 'K1' }),
+      this.headers,
+    );
+  }
+
+  /** Orders, asks to be paid, and waits until the shop is told that it was. */
+  async orderUntilPaid(orderId = this.nextId()): Promise<void> {
+    const told = this.untilPaid(orderId);
+    try {
+      await this.create(orderId);
+      await this.pay(orderId);
+    } catch (error) {
+      this.waiting.get(orderId)?.();
+      throw error;
+    }
+    await told;
+  }
+
+  /** Resolves when the shop has heard that the order is paid. */
+  untilPaid(orderId: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.waiting.delete(orderId);
+        reject(new Error(`not told within ${TOLD_WITHIN_MS} ms`));
+      }, TOLD_WITHIN_MS);
+      this.waiting.set(orderId, () => {
+        clearTimeout(timer);
+        this.waiting.delete(orderId);
+        resolve();
+      });
+    });
+  }
+
+  close(): void {
+    this.http.close();
+  }
+
+  private get url(): string {
+    const [api] = this.saga.apis;
+    if (!api) throw new Error('no API runs');
+    return api.url;
+  }
+}
