@@ -3,12 +3,14 @@
  */
 import { cost } from './cost';
 import { fulfilment } from './fulfilment';
+import { http } from './http';
 import { reconcile } from './reconcile';
 import { saga } from './saga';
 
 const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   cost,
   fulfilment,
+  http,
   reconcile,
   saga,
 };

@@ -30,6 +30,8 @@ export function perOrder(before: DatabaseCounts, after: DatabaseCounts, orders: 
 
 /** The dearest statements, by the time they took in all; needs pg_stat_statements. */
 export async function topStatements(pool: Pool, limit = 20) {
+  // Counted since the server began; the view alone was missing.
+  await pool.query('create extension if not exists pg_stat_statements');
   const { rows } = await pool.query<{ calls: number; total_ms: number; query: string }>(
     `select calls, round(total_exec_time)::float8 as total_ms,
        regexp_replace(left(query, 160), '\\s+', ' ', 'g') as query
