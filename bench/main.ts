@@ -4,6 +4,7 @@
 import { cost } from './cost';
 import { fulfilment } from './fulfilment';
 import { http } from './http';
+import { memory } from './memory';
 import { reconcile } from './reconcile';
 import { saga } from './saga';
 
@@ -11,6 +12,7 @@ const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   cost,
   fulfilment,
   http,
+  memory,
   reconcile,
   saga,
 };

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
 import { startProcess } from '../../scripts/servers/children';
 import type { OwnProcess } from '../../scripts/servers/children';
 import { freePort } from '../../scripts/servers/wait';
@@ -21,6 +22,8 @@ export interface Control {
   order(id: string): Promise<void>;
   counts(): Promise<ControlCounts>;
   memory(): Promise<WorkerMemory>;
+  /** A client of its own to the same server; whoever asks closes it. */
+  client(): Promise<{ client: Client; close(): Promise<void> }>;
   end(): Promise<void>;
 }
 
@@ -71,6 +74,13 @@ export async function startControl(
     taskQueue,
     counts,
     memory,
+    async client() {
+      const connection = await Connection.connect({ address: servers.temporalAddress });
+      return {
+        client: new Client({ connection, namespace: servers.temporalNamespace }),
+        close: () => connection.close(),
+      };
+    },
     async order(id) {
       await http.expect([201], `${base}/${id}`, '');
       await http.expect([201], `${base}/${id}/payments`, '');
