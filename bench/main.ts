@@ -7,6 +7,7 @@ import { http } from './http';
 import { memory } from './memory';
 import { reconcile } from './reconcile';
 import { saga } from './saga';
+import { soak } from './soak';
 
 const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   cost,
@@ -15,6 +16,7 @@ const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   memory,
   reconcile,
   saga,
+  soak,
 };
 
 async function main(): Promise<void> {

@@ -18,6 +18,8 @@ export class ShopOrders {
   constructor(
     private readonly saga: Saga,
     private readonly prefix: string,
+    /** Write every answered call into the saga's journal, for the books checker. */
+    private readonly journal = false,
   ) {
     this.headers = {
       authorization: `Bearer ${saga.apiKey}`,
@@ -37,43 +39,17 @@ export class ShopOrders {
   }
 
   async create(orderId: string, expiresInS = 1_800): Promise<void> {
-    await this.http.expect(
-      [201],
-      `${this.url}/v1/orders`,
-      JSON.stringify({
-        order_id: orderId,
-        amount: 10_000,
-        currency: 'CNY',
-        subject: `Order ${orderId}`,
-        expires_in: expiresInS,
-      }),
-      this.headers,
-    );
+    await this.call([201], '/v1/orders', orderOf(orderId, expiresInS));
   }
 
   /** Creates the same order again; a shop that did not hear the answer does. */
   async createAgain(orderId: string, expiresInS = 1_800): Promise<void> {
-    await this.http.expect(
-      [200],
-      `${this.url}/v1/orders`,
-      JSON.stringify({
-        order_id: orderId,
-        amount: 10_000,
-        currency: 'CNY',
-        subject: `Order ${orderId}`,
-        expires_in: expiresInS,
-      }),
-      this.headers,
-    );
+    await this.call([200], '/v1/orders', orderOf(orderId, expiresInS));
   }
 
   async pay(orderId: string): Promise<void> {
-    await this.http.expect(
-      [201, 200],
-      `${this.url}/v1/orders/${orderId}/payments`,
-      JSON.stringify({ channel: 'mock-a', request_no: 'K1' }),
-      this.headers,
-    );
+    const path = `/v1/orders/${orderId}/payments`;
+    await this.call([201, 200], path, { channel: 'mock-a', request_no: 'K1' });
   }
 
   /** Orders, asks to be paid, and waits until the shop is told that it was. */
@@ -108,9 +84,29 @@ export class ShopOrders {
     this.http.close();
   }
 
+  private async call(statuses: readonly number[], path: string, request: object): Promise<void> {
+    const at = new Date().toISOString();
+    const body = JSON.stringify(request);
+    const answer = await this.http.expect(statuses, this.url + path, body, this.headers);
+    if (!this.journal) return;
+    const { status } = answer;
+    const line = { at, method: 'POST', path, key: null, request, status };
+    this.saga.journal.push({ ...line, answer: JSON.parse(answer.body) as unknown });
+  }
+
   private get url(): string {
     const [api] = this.saga.apis;
     if (!api) throw new Error('no API runs');
     return api.url;
   }
+}
+
+function orderOf(orderId: string, expiresInS: number) {
+  return {
+    order_id: orderId,
+    amount: 10_000,
+    currency: 'CNY',
+    subject: `Order ${orderId}`,
+    expires_in: expiresInS,
+  };
 }
