@@ -73,7 +73,7 @@ const NUMBERS = {
   'from-callbacks': 50,
   'from-plain': 200,
 };
-const SWITCHES = ['temporal-postgres', 'statements', 'write'] as const;
+const SWITCHES = ['temporal-postgres', 'statements', 'test-servers', 'write'] as const;
 const STEP_FACTOR = 1.35;
 const P99_MS_MAX = 1_000;
 const IN_FLIGHT_MAX = 1_000;
@@ -97,6 +97,7 @@ export async function http(args: readonly string[]): Promise<HttpResult> {
   const servers = await startBenchServers({
     temporalPostgres: options['temporal-postgres'],
     statements: options.statements,
+    testServers: options['test-servers'],
   });
   const ends: (() => Promise<unknown>)[] = [() => servers.end()];
   try {

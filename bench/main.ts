@@ -6,6 +6,7 @@ import { fulfilment } from './fulfilment';
 import { http } from './http';
 import { memory } from './memory';
 import { reconcile } from './reconcile';
+import { report } from './report';
 import { saga } from './saga';
 import { soak } from './soak';
 
@@ -15,6 +16,7 @@ const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   http,
   memory,
   reconcile,
+  report,
   saga,
   soak,
 };

@@ -51,21 +51,24 @@ const NUMBERS = { orders: 10_000, fewer: 2_000, cap: 500 };
 /** Room above the runs that are to stay: the sweep's and those of the warm-up. */
 const SPARE_RUNS = 500;
 const AT_ONCE = 24;
-const WARM_UP = 100;
+const WARM_UP_MAX = 100;
 /** Far above the time the whole bench takes: no order runs into its deadline. */
 const EXPIRES_IN_S = 6 * 3_600;
 const SETTLE_MS = 2_000;
 const FINISH_WITHIN_MS = 3_600_000;
 
 export async function memory(args: readonly string[]): Promise<MemoryResult> {
-  const options = readOptions(args, NUMBERS, ['write', 'temporal-postgres']);
+  const options = readOptions(args, NUMBERS, ['write', 'temporal-postgres', 'test-servers']);
   const { orders, fewer, cap } = options;
   if (!(cap <= fewer && fewer < orders))
     throw new Error('--cap, --fewer and --orders must rise: 500, 2000, 10000');
   const keeping = { fullSize: orders >= NUMBERS.orders, write: options.write };
   const source = describeSource();
   assertKeepable(keeping, source);
-  const servers = await startBenchServers({ temporalPostgres: options['temporal-postgres'] });
+  const servers = await startBenchServers({
+    temporalPostgres: options['temporal-postgres'],
+    testServers: options['test-servers'],
+  });
   try {
     const levels = [0, fewer, orders];
     const all = await openOrders(servers, { levels, cachedRuns: orders + SPARE_RUNS, name: 'all' });
@@ -103,7 +106,7 @@ async function openOrders(
   const shop = new ShopOrders(stack.saga, `m-${name}`);
   try {
     // What a worker makes once (connections, compiled code) is there before the first look.
-    const warm = Array.from({ length: WARM_UP }, () => shop.nextId());
+    const warm = Array.from({ length: warmUp(levels) }, () => shop.nextId());
     await open(shop, warm);
     await finish(stack.saga, shop, warm);
     const opened: string[] = [];
@@ -128,11 +131,12 @@ async function openOrders(
   }
 }
 
+function warmUp(levels: readonly number[]): number {
+  return Math.min(WARM_UP_MAX, levels.at(-1) ?? 0);
+}
+
 async function open(shop: ShopOrders, ids: readonly string[]): Promise<void> {
-  await inParallel(ids, AT_ONCE, async (orderId) => {
-    await shop.create(orderId, EXPIRES_IN_S);
-    await shop.pay(orderId);
-  });
+  await inParallel(ids, AT_ONCE, (orderId) => shop.open(orderId, EXPIRES_IN_S));
 }
 
 type Saga = Awaited<ReturnType<typeof startBenchStack>>['saga'];
@@ -181,11 +185,12 @@ async function bareRuns(
       });
     };
     // Those of the warm-up stay, too: they are in every look.
-    await start(WARM_UP);
+    const warm = warmUp(levels);
+    await start(warm);
     await delay(SETTLE_MS);
     const points: MemoryPoint[] = [];
     for (const level of levels) {
-      await start(level - (started - WARM_UP));
+      await start(level - (started - warm));
       points.push(await look(level, () => control.memory()));
       console.log(lineOf('bare runs', points.at(-1)));
     }

@@ -83,7 +83,7 @@ const NUMBERS = {
   /** Runs started to learn the cost of a start. */
   starts: 1_000,
 };
-const SWITCHES = ['temporal-postgres', 'statements', 'write'] as const;
+const SWITCHES = ['temporal-postgres', 'statements', 'test-servers', 'write'] as const;
 
 export async function saga(args: readonly string[]): Promise<SagaResult> {
   const options = readOptions(args, NUMBERS, SWITCHES);
@@ -97,6 +97,7 @@ export async function saga(args: readonly string[]): Promise<SagaResult> {
   const servers = await startBenchServers({
     temporalPostgres: options['temporal-postgres'],
     statements: options.statements,
+    testServers: options['test-servers'],
   });
   const ends: (() => Promise<unknown>)[] = [() => servers.end()];
   try {
@@ -217,6 +218,7 @@ async function measure(
   const starts = await startCosts(stack, control, {
     count: options.starts,
     rounds: Math.min(3, options.rounds),
+    idleMs: Math.min(5_000, seconds / 4),
   });
   shop.close();
   const total = Object.entries(cpu).reduce((sum, [, ms]) => sum + ms, 0);

@@ -60,13 +60,16 @@ const SETTLED_WITHIN_MS = 300_000;
 const VIOLATIONS_TOLD = 20;
 
 export async function soak(args: readonly string[]): Promise<SoakResult> {
-  const options = readOptions(args, NUMBERS, ['write', 'temporal-postgres']);
+  const options = readOptions(args, NUMBERS, ['write', 'temporal-postgres', 'test-servers']);
   const onPostgres = options['temporal-postgres'];
   const rate = options.rate > 0 ? options.rate : rateOfKnee(onPostgres ? 'saga-postgres' : 'saga');
   const keeping = { fullSize: options.minutes >= FULL_MINUTES, write: options.write };
   const source = describeSource();
   assertKeepable(keeping, source);
-  const servers = await startBenchServers({ temporalPostgres: onPostgres });
+  const servers = await startBenchServers({
+    temporalPostgres: onPostgres,
+    testServers: options['test-servers'],
+  });
   const ends: (() => Promise<unknown>)[] = [() => servers.end()];
   try {
     const stack = await startBenchStack(servers, { payersPay: true });

@@ -38,10 +38,7 @@ export class CallbackLoad {
   /** Orders with an attempt at the channel that its payer has paid; the channel keeps quiet. */
   async prepare(count: number): Promise<void> {
     const ids = Array.from({ length: count }, () => this.shop.nextId());
-    await inParallel(ids, AT_ONCE, async (orderId) => {
-      await this.shop.create(orderId);
-      await this.shop.pay(orderId);
-    });
+    await inParallel(ids, AT_ONCE, (orderId) => this.shop.open(orderId));
     await this.take(ids);
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Saga } from '../../test/support/saga';
 import { HttpClient } from './http-client';
 
@@ -52,6 +53,16 @@ export class ShopOrders {
     await this.call([201, 200], path, { channel: 'mock-a', request_no: 'K1' });
   }
 
+  /**
+   * An order that its payer may pay now. "Unknown, repeat under the same number" is repeated, as a shop
+   * does: what is only prepared need not be done at the first try.
+   */
+  async open(orderId: string, expiresInS = 1_800): Promise<void> {
+    const payments = `/v1/orders/${orderId}/payments`;
+    await patiently(() => this.call([200, 201], '/v1/orders', orderOf(orderId, expiresInS)));
+    await patiently(() => this.call([200, 201], payments, { channel: 'mock-a', request_no: 'K1' }));
+  }
+
   /** Orders, asks to be paid, and waits until the shop is told that it was. */
   async orderUntilPaid(orderId = this.nextId()): Promise<void> {
     const told = this.untilPaid(orderId);
@@ -98,6 +109,21 @@ export class ShopOrders {
     const [api] = this.saga.apis;
     if (!api) throw new Error('no API runs');
     return api.url;
+  }
+}
+
+const REPEATS_MAX = 20;
+const REPEAT_AFTER_MS = 500;
+
+async function patiently(call: () => Promise<void>): Promise<void> {
+  for (let repeats = 0; ; repeats++) {
+    try {
+      return await call();
+    } catch (error) {
+      const isUnknown = /^answered (202|503)/.test((error as Error).message);
+      if (!isUnknown || repeats === REPEATS_MAX) throw error;
+      await delay(REPEAT_AFTER_MS);
+    }
   }
 }
 

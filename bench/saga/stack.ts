@@ -114,7 +114,7 @@ export function pidsOf(
 ): Record<string, number | undefined> {
   return {
     ...Object.fromEntries(Object.entries(own).map(([name, { pid }]) => [name, pid])),
-    postgres: servers.postgres.pid,
+    postgres: servers.postgresPid,
     temporal: servers.temporalPid,
     temporal_postgres: servers.temporalPostgresPid,
     load: process.pid,

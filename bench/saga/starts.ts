@@ -19,8 +19,9 @@ export interface StartCost {
 
 const AT_ONCE = 16;
 const QUIET_MS = 300;
-const QUIET_WITHIN_MS = 60_000;
-const IDLE_MS = 3_000;
+const QUIET_WITHIN_MS = 15_000;
+/** A relay's round or a poll that comes back empty is quiet enough. */
+const QUIET_CPU_MS = 30;
 
 /**
  * Starts `count` runs of each kind in turn, so often, and reads what the workers used; what they use
@@ -30,12 +31,14 @@ const IDLE_MS = 3_000;
 export async function startCosts(
   stack: BenchStack,
   control: Control,
-  { count, rounds }: { count: number; rounds: number },
+  { count, rounds, idleMs }: { count: number; rounds: number; idleMs: number },
 ): Promise<StartCost> {
   const { saga } = stack;
   const totals: StartCost = { order: 0, bare: 0, bare_with_step: 0 };
   const bare = (type: string, round: number) =>
-    measure(control.worker.pid, count, (i) => startBare(saga.client, control, type, round, i));
+    measure(control.worker.pid, { count, idleMs }, (i) =>
+      startBare(saga.client, control, type, round, i),
+    );
   for (let round = 0; round < rounds; round++) {
     const ids = Array.from({ length: count }, (_, i) => `start-${round}-${i}`);
     await inParallel(ids, AT_ONCE, (orderId) =>
@@ -52,7 +55,7 @@ export async function startCosts(
       }),
     );
     totals.bare += await bare('bareWait', round);
-    totals.order += await measure(stack.worker.pid, count, (i) =>
+    totals.order += await measure(stack.worker.pid, { count, idleMs }, (i) =>
       saga.client.workflow.start(
         'orderPayment',
         orderStartOptions(
@@ -100,10 +103,10 @@ async function startBare(
 /** Processor time of the process while these are started and until it is quiet again, less its idle time. */
 async function measure(
   pid: number,
-  count: number,
+  { count, idleMs }: { count: number; idleMs: number },
   start: (index: number) => Promise<unknown>,
 ): Promise<number> {
-  const idlePerMs = await idle(pid);
+  const idlePerMs = await idle(pid, idleMs);
   const [cpuBefore, at] = [cpu(pid), performance.now()];
   await inParallel(
     Array.from({ length: count }, (_, i) => i),
@@ -114,10 +117,10 @@ async function measure(
   return cpu(pid) - cpuBefore - idlePerMs * (performance.now() - at);
 }
 
-async function idle(pid: number): Promise<number> {
+async function idle(pid: number, idleMs: number): Promise<number> {
   await untilQuiet(pid);
   const [before, at] = [cpu(pid), performance.now()];
-  await delay(IDLE_MS);
+  await delay(idleMs);
   return (cpu(pid) - before) / (performance.now() - at);
 }
 
@@ -126,8 +129,7 @@ async function untilQuiet(pid: number): Promise<void> {
   for (let quiet = 0; quiet < 3 && performance.now() < until;) {
     const before = cpu(pid);
     await delay(QUIET_MS);
-    // A relay's round or a poll that comes back empty is quiet enough.
-    quiet = cpu(pid) - before <= 20 ? quiet + 1 : 0;
+    quiet = cpu(pid) - before <= QUIET_CPU_MS ? quiet + 1 : 0;
   }
 }
 
