@@ -23,7 +23,7 @@ import { CpuWatch } from './saga/process-usage';
 import { printSaga } from './saga/print';
 import { startBenchServers } from './saga/servers';
 import type { BenchServers } from './saga/servers';
-import { CHANNEL_DELAY_MS, PAYER_DELAY_MS, pidsOf, startBenchStack } from './saga/stack';
+import { CHANNEL_DELAY_MS, PAYER_DELAY_MS, pidsOf, startBenchStack, together } from './saga/stack';
 import type { BenchStack } from './saga/stack';
 import { startCosts } from './saga/starts';
 import type { StartCost } from './saga/starts';
@@ -101,10 +101,14 @@ export async function saga(args: readonly string[]): Promise<SagaResult> {
   });
   const ends: (() => Promise<unknown>)[] = [() => servers.end()];
   try {
-    const stack = await startBenchStack(servers, { payersPay: true });
-    ends.unshift(() => stack.end());
-    const control = await startControl(servers, folder);
-    ends.unshift(() => control.end());
+    const keep = <Started extends { end(): Promise<unknown> }>(started: Started): Started => {
+      ends.unshift(() => started.end());
+      return started;
+    };
+    const [stack, control] = await together(
+      startBenchStack(servers, { payersPay: true }).then(keep),
+      startControl(servers, folder).then(keep),
+    );
     const result = await measure(servers, stack, control, options);
     const rig = describeRig(servers.versions);
     printSaga(result, rigLine(rig, source));
@@ -202,7 +206,8 @@ async function measure(
   );
   // Under more load than they can take runs do several things in one task: that would flatter them.
   const firstControl = controls + 1;
-  await openLoad({ act: controlAct, perSecond: rate, count: DESCRIBED, inFlightMax: DESCRIBED });
+  const sample = Math.min(DESCRIBED, lastOfRate - firstOfRate + 1);
+  await openLoad({ act: controlAct, perSecond: rate, count: sample, inFlightMax: DESCRIBED });
   const described = (merchantId: string, prefix: string, from: number, to: number) =>
     historyCost(
       saga.client,

@@ -6,7 +6,7 @@ import { freePort } from '../../scripts/servers/wait';
 import type { ControlCounts } from './control-worker';
 import { HttpClient } from './http-client';
 import type { BenchServers } from './servers';
-import { probe } from './stack';
+import { probe, together } from './stack';
 import type { WorkerMemory } from './stack';
 
 /** How often the control's worker is asked how many orders it has finished. */
@@ -41,14 +41,14 @@ export async function startControl(
   };
   const [frontPort, workerPort] = [await freePort(), await freePort()];
   const { memory, env } = await probe();
-  const front = await startProcess({
+  const frontStarting = startProcess({
     name: 'control-front',
     script: 'bench/saga/control-front.ts',
     logFile: join(logFolder, 'control-front.log'),
     readyUrl: `http://127.0.0.1:${frontPort}/healthz`,
     env: { ...common, API_PORT: String(frontPort) },
   });
-  const worker = await startProcess({
+  const workerStarting = startProcess({
     name: 'control-worker',
     script: 'bench/saga/control-worker.ts',
     logFile: join(logFolder, 'control-worker.log'),
@@ -61,6 +61,7 @@ export async function startControl(
       WORKER_CACHED_RUNS: String(cachedRuns),
     },
   });
+  const [front, worker] = await together(frontStarting, workerStarting);
   const http = new HttpClient();
   const base = `http://127.0.0.1:${frontPort}/orders`;
   const counts = async () => {

@@ -81,15 +81,24 @@ export async function startBenchStack(
     await saga.end();
   };
   try {
-    const api = await processes.startApi();
     const { memory, env } = await probe();
+    // The API takes what it is told now, before the probe of the worker is in the environment.
+    const starting = processes.startApi();
     Object.assign(saga.env, env);
-    const worker = await processes.startWorker();
+    const [api, worker] = await together(starting, processes.startWorker());
     return { saga, api, worker, memory, end };
   } catch (error) {
     await end();
     throw error;
   }
+}
+
+/** Both results, or the first failure, but only once both have come to an end: then both can be ended. */
+export async function together<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  const both = await Promise.allSettled([a, b]);
+  for (const one of both) if (one.status === 'rejected') throw one.reason;
+  const [first, second] = both as [PromiseFulfilledResult<A>, PromiseFulfilledResult<B>];
+  return [first.value, second.value];
 }
 
 /** What makes a worker tell its memory, and the question. */

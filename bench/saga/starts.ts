@@ -19,7 +19,7 @@ export interface StartCost {
 
 const AT_ONCE = 16;
 const QUIET_MS = 300;
-const QUIET_WITHIN_MS = 15_000;
+const QUIET_WITHIN_MS = 5_000;
 /** A relay's round or a poll that comes back empty is quiet enough. */
 const QUIET_CPU_MS = 30;
 

@@ -14,7 +14,7 @@ it('measures open orders beside bare runs, and all are paid in the end', async (
   }
   expect(result.cached_runs.capped).toBe(5);
   expect(result.finished).toEqual({ opened: 40, paid: 40 });
-}, 120_000);
+}, 300_000);
 
 it('reads what one more run costs from the line through the points', () => {
   const points = [0, 100, 300].map((open) => ({
