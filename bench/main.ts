@@ -3,13 +3,23 @@
  */
 import { cost } from './cost';
 import { fulfilment } from './fulfilment';
+import { http } from './http';
+import { memory } from './memory';
 import { reconcile } from './reconcile';
+import { report } from './report';
+import { saga } from './saga';
+import { soak } from './soak';
 import { strategies } from './strategies';
 
 const BENCHES: Record<string, (args: readonly string[]) => Promise<unknown>> = {
   cost,
   fulfilment,
+  http,
+  memory,
   reconcile,
+  report,
+  saga,
+  soak,
   strategies,
 };
 
