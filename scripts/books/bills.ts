@@ -58,8 +58,13 @@ const LINES_MAX = 50_000;
 export async function checkBills(pool: Pool, records: readonly BookRecord[]): Promise<Findings> {
   const findings: Findings[] = [];
   for (const day of await readDays(pool)) {
+    // Two dates without a trade have the same file: the hash alone does not name the bill.
     const madeAt = records.findLast(
-      (r) => r.type === 'bill_made' && r.dialect === day.dialect && r.sha256 === day.sha256,
+      (r) =>
+        r.type === 'bill_made' &&
+        r.dialect === day.dialect &&
+        r.day === day.day &&
+        r.sha256 === day.sha256,
     )?.at;
     // A file that these books did not make proves nothing about them.
     if (madeAt === undefined) continue;

@@ -61,6 +61,17 @@ describe('I9: what the books checker says of reconciled bills', () => {
     expect(await violations(day)).toEqual([]);
   });
 
+  it('nothing, of what was paid after its bill, though another date has the same empty file later', async () => {
+    const [day, other] = [daysAgo(saga, ++lastDay), daysAgo(saga, ++lastDay)];
+    await reconcile(saga, 'mock-b', day);
+    await paidOn(saga, 'mock-b', day);
+    await reconcile(saga, 'mock-b', other);
+    const made = (await saga.mock.books()).filter((record) => record.type === 'bill_made');
+    const hashOf = (of: string) => made.find((bill) => bill.day === of)?.sha256;
+    expect(hashOf(day)).toBe(hashOf(other));
+    expect(await violations(day)).toEqual([]);
+  });
+
   it('a fault that no difference tells, by its line', async () => {
     const { day, one, bill } = await aDay();
     await saga.mock.changeBillRow(bill, { outTradeNo: one.outTradeNo }, { feeMinor: 61 });
