@@ -10,6 +10,7 @@ import {
   timeout,
 } from 'cockatiel';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RATE_BRAKE } from '../domain/answers';
 import type { ChannelPolicy } from '../domain/channel-policy';
 import type { ChannelAnswer, PaymentChannel, TradeBillAnswer, TradeBillRequest } from './contract';
 import { createRateBrake } from './rate-brake';
@@ -105,7 +106,7 @@ export function withResilience(
     const held = heldByBreaker();
     if (held) return held;
     const place = brake.admit(longestWaitMs(operation, policy.callTimeoutMs));
-    if (!place.admitted) return neverLeft('rate_brake', place.retryAfterMs);
+    if (!place.admitted) return neverLeft(RATE_BRAKE, place.retryAfterMs);
 
     let handedOver = false;
     try {

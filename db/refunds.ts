@@ -1,7 +1,7 @@
 import type { RefundAnswer } from '../domain/answers';
 import type { RefundFact } from '../domain/channel-facts';
 import type { ChannelPolicy } from '../domain/channel-policy';
-import { jittered, rung } from '../domain/ladders';
+import { nextTry } from '../domain/ladders';
 import type { Capture, OrderRef, Refund } from '../domain/orders';
 import type { RefundOutcome } from '../domain/outcomes';
 import { decideRefund, nextRefundCall, refundStillStands } from '../domain/refunds';
@@ -344,14 +344,13 @@ async function noteRefundCall(
   askNow: boolean,
 ): Promise<void> {
   const neverLeft = answer.outcome === 'never_left' && call === 'submit';
-  const retryAfterMs = 'retryAfterMs' in answer ? (answer.retryAfterMs ?? 0) : 0;
-  const climbed = jittered(rung(policy.refundLadderMs, refund.polls), Math.random());
-  const waitMs = askNow && call === 'submit' ? 0 : Math.max(climbed, retryAfterMs);
+  const next = nextTry(answer, policy.refundLadderMs, refund.polls, Math.random());
+  const waitMs = askNow && call === 'submit' ? 0 : next.waitMs;
   const refusalCode =
     call === 'submit' && answer.outcome === 'refused' && !answer.alreadyKnown ? answer.code : null;
   await client.query(
     `update refunds set last_call = $2::text, last_call_at = now(), last_fact_state = $3::text,
-       polls = polls + 1,
+       polls = polls + case when $7::boolean then 1 else 0 end,
        -- A send that never left is taken back once, also when this step runs twice: the mark before
        -- the send is the only statement that gives both times the same value.
        sends = sends - case
@@ -364,7 +363,7 @@ async function noteRefundCall(
        next_due_at = now() + make_interval(secs => $5::double precision / 1000),
        updated_at = now()
      where refund_id = $1::bigint`,
-    [refund.refundId, call, fact?.state ?? null, neverLeft, waitMs, refusalCode],
+    [refund.refundId, call, fact?.state ?? null, neverLeft, waitMs, refusalCode, next.climbs],
   );
 }
 

@@ -2,7 +2,7 @@ import { isClosing, isUseless, liveAttempt } from '../domain/attempts';
 import type { PaymentAnswer } from '../domain/answers';
 import type { ChannelFact, PaymentFact } from '../domain/channel-facts';
 import type { ChannelPolicy } from '../domain/channel-policy';
-import { jittered, rung } from '../domain/ladders';
+import { nextTry } from '../domain/ladders';
 import type { ChannelCall, OrderRef, PayRecord } from '../domain/orders';
 import type { Settlement } from '../domain/verdicts';
 import { openCase } from './cases';
@@ -225,14 +225,10 @@ async function noteCall(
   policy: ChannelPolicy,
 ): Promise<void> {
   const neverLeft = answer.outcome === 'never_left' && call === 'submit';
-  const retryAfterMs = 'retryAfterMs' in answer ? (answer.retryAfterMs ?? 0) : 0;
-  const waitMs = Math.max(
-    jittered(rung(policy.pollLadderMs, record.polls), Math.random()),
-    retryAfterMs,
-  );
+  const next = nextTry(answer, policy.pollLadderMs, record.polls, Math.random());
   await client.query(
     `update pay_records set last_call = $2::text, last_call_at = now(), last_fact_state = $3::text,
-       polls = polls + 1,
+       polls = polls + case when $6::boolean then 1 else 0 end,
        -- A send that never left is taken back once, also when this step runs twice: the mark before
        -- the send is the only statement that gives both times the same value.
        sends = sends - case
@@ -244,7 +240,7 @@ async function noteCall(
        next_due_at = now() + make_interval(secs => $5::double precision / 1000),
        updated_at = now()
      where pay_record_id = $1::bigint`,
-    [record.payRecordId, call, fact?.state ?? null, neverLeft, waitMs],
+    [record.payRecordId, call, fact?.state ?? null, neverLeft, next.waitMs, next.climbs],
   );
 }
 

@@ -4,6 +4,9 @@
  */
 import type { PaymentFact, RefundFact } from './channel-facts';
 
+/** The reason of a call that our own rate brake held back; it comes with the time of its place. */
+export const RATE_BRAKE = 'rate_brake';
+
 export type CallAnswer<Fact> =
   | { outcome: 'answered'; fact: Fact }
   | { outcome: 'refused'; code: string; alreadyKnown: boolean }

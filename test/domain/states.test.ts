@@ -1,4 +1,5 @@
-import { rung, jittered } from '../../domain/ladders';
+import type { CallAnswer } from '../../domain/answers';
+import { jittered, nextTry, rung } from '../../domain/ladders';
 import { isIdentifier } from '../../domain/orders';
 import { LIVE_ATTEMPT, MOVES, OPEN_REFUND, mayMove } from '../../domain/states';
 
@@ -133,6 +134,27 @@ describe('a ladder', () => {
     [0.999999, 1_200],
   ])('waits up to a fifth longer: %d → %d ms', (random, wait) =>
     expect(jittered(1_000, random)).toBe(wait),
+  );
+});
+
+describe('the next try after a call', () => {
+  const fact = { state: 'pending' };
+  it.each<[CallAnswer<unknown>, number, boolean]>([
+    [{ outcome: 'answered', fact }, 5_500, true],
+    [{ outcome: 'refused', code: 'X', alreadyKnown: true }, 5_500, true],
+    [{ outcome: 'not_sent' }, 5_500, true],
+    [{ outcome: 'unknown', reason: 'time_limit', retryAfterMs: null }, 5_500, true],
+    [{ outcome: 'unknown', reason: 'http_429', retryAfterMs: 1_000 }, 5_500, true],
+    [{ outcome: 'unknown', reason: 'http_429', retryAfterMs: 9_000 }, 9_000, true],
+    [{ outcome: 'never_left', reason: 'connection', retryAfterMs: null }, 5_500, true],
+    // A channel that is away for hours is asked ever less often.
+    [{ outcome: 'never_left', reason: 'breaker_open', retryAfterMs: 9_000 }, 9_000, true],
+    [{ outcome: 'never_left', reason: 'bulkhead_full', retryAfterMs: 1_000 }, 5_500, true],
+    [{ outcome: 'never_left', reason: 'rate_brake', retryAfterMs: 40 }, 40, false],
+    [{ outcome: 'never_left', reason: 'rate_brake', retryAfterMs: 9_000 }, 9_000, false],
+    [{ outcome: 'never_left', reason: 'rate_brake', retryAfterMs: null }, 5_500, true],
+  ])('%j is in %d ms, a rung: %s', (answer, waitMs, climbs) =>
+    expect(nextTry(answer, [3_000, 5_000, 10_000], 1, 0.5)).toEqual({ waitMs, climbs }),
   );
 });
 
