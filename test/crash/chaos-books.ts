@@ -1,22 +1,11 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { foldBooks } from '../../scripts/books/channel-books';
-import { historiesOf } from '../support/figures';
+import { historiesOf, taskFailures } from '../support/figures';
 import { refundRows } from '../support/refund-books';
 import type { Saga } from '../support/saga';
 
 /** A ring that is older than this and unanswered was lost. */
 const RING_MS = 15_000;
-/**
- * Causes of failed workflow tasks that are the server's way to have a task done once more: news while
- * a task closes the run, news in masses, a reset, and a worker that a task was taken from.
- */
-const DONE_ONCE_MORE = ['UNHANDLED_COMMAND', 'FORCE_CLOSE_COMMAND', 'RESET_WORKFLOW'];
-const CAUSES: Record<number, string> = {
-  1: 'UNHANDLED_COMMAND',
-  20: 'RESET_WORKFLOW',
-  17: 'FORCE_CLOSE_COMMAND',
-};
-
 /** Everything about one order that is not as it must be, from the channel's own books. */
 export async function faultsOfOrder(saga: Saga, orderId: string): Promise<string[]> {
   return [
@@ -124,13 +113,10 @@ type Events = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['e
 /** No run failed, and no workflow task but those that were only to be done once more. */
 async function taskFaults(saga: Saga, orderId: string): Promise<string[]> {
   const histories: Events[] = await historiesOf(saga, orderId);
-  return histories.flat().flatMap((event) => {
-    const failedRun = event.workflowExecutionFailedEventAttributes;
-    if (failedRun) return [`a run failed: ${failedRun.failure?.message}`];
-    const failed = event.workflowTaskFailedEventAttributes;
-    if (!failed) return [];
-    const cause = CAUSES[Number(failed.cause)];
-    if (cause !== undefined && DONE_ONCE_MORE.includes(cause)) return [];
-    return [`a workflow task failed (${failed.cause}): ${failed.failure?.message}`];
-  });
+  return histories.flatMap((events) => [
+    ...events.flatMap(({ workflowExecutionFailedEventAttributes: failed }) =>
+      failed ? [`a run failed: ${failed.failure?.message}`] : [],
+    ),
+    ...taskFailures(events).map((failure) => `a workflow task failed (${failure})`),
+  ]);
 }

@@ -1,6 +1,7 @@
 /** What cancel, terminate, reset and a raw signal in Temporal Web do to a fulfilment and its money. */
 import { fulfilmentWorkflowId } from '../../workflows/ids';
 import type { Behaviour, SeenCall } from '../../scripts/merchant-steps';
+import { taskFailures } from '../support/figures';
 import { fulfilmentOf, untilFulfilment } from '../support/fulfilment';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
@@ -162,7 +163,7 @@ describe('a fulfilment under the server’s own operations', () => {
       letGo();
       await endsDone(orderId);
       const { events = [] } = await childOf(orderId).fetchHistory();
-      expect(events?.filter((e) => e.workflowTaskFailedEventAttributes)).toEqual([]);
+      expect(taskFailures(events)).toEqual([]);
     },
   );
 
@@ -172,7 +173,7 @@ describe('a fulfilment under the server’s own operations', () => {
     letGo();
     await endsDone(orderId);
     const started = await saga.handle(orderId).fetchHistory();
-    expect(started.events?.filter((e) => e.workflowTaskFailedEventAttributes)).toEqual([]);
+    expect(taskFailures(started.events)).toEqual([]);
   });
 
   it('B119: deleted by retention while it waits, it is started again', async () => {

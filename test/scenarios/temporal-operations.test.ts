@@ -1,5 +1,12 @@
 import { refundWorkflowId } from '../../workflows/ids';
-import { expectAlwaysTrue, figuresOf, historiesOf, money, outTradeNoOf } from '../support/figures';
+import {
+  expectAlwaysTrue,
+  figuresOf,
+  historiesOf,
+  money,
+  outTradeNoOf,
+  taskFailures,
+} from '../support/figures';
 import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
@@ -164,7 +171,7 @@ describe('messages as a person could type them in Temporal Web', () => {
       .fetchHistory();
     const signals = (events ?? []).filter((e) => e.workflowExecutionSignaledEventAttributes);
     expect(signals.length).toBeGreaterThanOrEqual(BAD.length);
-    expect((events ?? []).filter((e) => e.workflowTaskFailedEventAttributes)).toEqual([]);
+    expect(taskFailures(events)).toEqual([]);
   });
 
   /** Text that is not what its encoding says: a client may send it, the server takes it. */
@@ -220,7 +227,7 @@ describe('messages as a person could type them in Temporal Web', () => {
     expect(
       events!.filter((e) => e.workflowExecutionUpdateAcceptedEventAttributes !== null).length,
     ).toBe(0);
-    expect(events!.filter((e) => e.workflowTaskFailedEventAttributes)).toEqual([]);
+    expect(taskFailures(events)).toEqual([]);
     expect((await saga.pay(orderId)).status).toBe(201);
     expect((await saga.cancel(orderId)).status).toBe(200);
     await expectAlwaysTrue(saga, orderId);
