@@ -78,6 +78,16 @@ describe('the payer’s page', () => {
     // The state is shown, then the heading gets the focus.
     await waitFor('the focus', async () => (await at()) === 'heading');
     expect(await page.title()).toBe('Waiting for your payment');
+    // The same state, shown once more, leaves it where it is.
+    const [row] = await saga.rows<{ version: number }>(
+      `update orders set version = version + 1 where order_id = $1::text returning version`,
+      orderId,
+    );
+    await waitFor('the newer version is shown', async () => {
+      const shown = await page.locator('main').getAttribute('data-version');
+      return Number(shown) >= (row?.version ?? Infinity);
+    });
+    expect(await at()).toBe('heading');
     await saga.mock.approve(await saga.outTradeNo(orderId));
     await shows(page, 'paid');
     await waitFor('the focus', async () => (await at()) === 'heading');

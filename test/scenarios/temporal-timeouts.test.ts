@@ -48,7 +48,8 @@ describe('an activity that timed out and runs on', () => {
       );
       frozen.pause();
       await saga.startWorker();
-      await saga.untilOrder(orderId, 'paid');
+      // Polls of the frozen worker stay open: it may be given a task or two, of ten seconds each.
+      await saga.untilOrder(orderId, 'paid', 60_000);
       expect((await paying).status).toBeLessThan(300);
       await expectAlwaysTrue(saga, orderId);
       const timedOut = (await historiesOf(saga, orderId))
@@ -80,7 +81,7 @@ describe('an activity that timed out and runs on', () => {
       await processes.end();
       if (saga.workers.length === 0) await saga.startWorker();
     }
-  });
+  }, 120_000);
 });
 
 describe('time limits', () => {

@@ -208,6 +208,7 @@ function show(said, anew = false) {
   const next = template.content.querySelector('main');
   if (!next) return;
   const wasOpen = !moved && before.querySelector('details')?.open;
+  const focused = placeOfFocus(before);
   before.replaceWith(next);
   if (wasOpen) next.querySelector('details')?.setAttribute('open', '');
   shownAt = performance.now();
@@ -217,11 +218,24 @@ function show(said, anew = false) {
   if (moved && heading) {
     document.title = heading.textContent ?? document.title;
     heading.focus({ preventScroll: true });
+  } else if (focused) {
+    (next.querySelectorAll(focused.tag)[focused.index] ?? heading)?.focus({ preventScroll: true });
   }
   if (said.isOver) {
     forget();
     stopFollowing();
   }
+}
+
+/**
+ * Where the keyboard is, for the same place in what is shown next: focus goes with its element.
+ * @param {HTMLElement} shown
+ */
+function placeOfFocus(shown) {
+  const element = document.activeElement;
+  if (!element || !shown.contains(element)) return undefined;
+  const tag = /** @type {keyof HTMLElementTagNameMap} */ (element.localName);
+  return { tag, index: [...shown.querySelectorAll(tag)].findIndex((one) => one === element) };
 }
 
 /** Asks how it stands now. */
