@@ -20,8 +20,8 @@ module.exports = {
   // One PostgreSQL and one Temporal for the whole run, started outside of jest's sandbox.
   globalSetup: '<rootDir>/test/support/servers-start.ts',
   globalTeardown: '<rootDir>/test/support/servers-stop.ts',
-  // One more than the cores aimed at: a file waits for timers half of its time.
-  maxWorkers: 3,
+  // As many as the cores aimed at: the work is bound by them, and a third only makes each one wait.
+  maxWorkers: 2,
   testTimeout: 60_000,
   // Found again here rather than as a hang of the whole run.
   openHandlesTimeout: 5_000,
