@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { foldBooks } from '../../scripts/books/channel-books';
-import { historiesOf, taskFailures } from '../support/figures';
+import { historiesOf, RESET_WORKFLOW, taskFailures } from '../support/figures';
 import { refundRows } from '../support/refund-books';
 import type { Saga } from '../support/saga';
 
@@ -117,6 +117,6 @@ async function taskFaults(saga: Saga, orderId: string): Promise<string[]> {
     ...events.flatMap(({ workflowExecutionFailedEventAttributes: failed }) =>
       failed ? [`a run failed: ${failed.failure?.message}`] : [],
     ),
-    ...taskFailures(events).map((failure) => `a workflow task failed (${failure})`),
+    ...taskFailures(events, RESET_WORKFLOW).map((failure) => `a workflow task failed (${failure})`),
   ]);
 }

@@ -26,11 +26,15 @@ describe('a merchant that cannot be told', () => {
        where order_id = $1::text order by seq`,
       orderId,
     );
-  const untilTold = (orderId: string, status: string) =>
-    waitFor(`every event of ${orderId} is ${status}`, async () => {
-      const rows = await notifications(orderId);
-      return rows.length > 0 && rows.every((row) => row.status === status) && rows;
-    });
+  const untilTold = (orderId: string, status: string, boundMs?: number) =>
+    waitFor(
+      `every event of ${orderId} is ${status}`,
+      async () => {
+        const rows = await notifications(orderId);
+        return rows.length > 0 && rows.every((row) => row.status === status) && rows;
+      },
+      boundMs,
+    );
   const resend = (id: number, reason = 'their server is back') =>
     saga.call('POST', `/ops/notifications/${id}/resend`, { reason });
 
@@ -105,7 +109,7 @@ describe('a merchant that cannot be told', () => {
     saga.merchant.headers = {};
     answerOf = () => 200;
     await resend(row!.notification_id);
-    await untilTold(orderId, 'sent');
+    await untilTold(orderId, 'sent', 5_000);
     expect(tries.get(orderId)).toHaveLength(2);
   });
 
@@ -127,7 +131,7 @@ describe('a merchant that cannot be told', () => {
     saga.merchant.headers = {};
     answerOf = () => 200;
     await resend(waiting[0]!.notification_id);
-    await untilTold(orderId, 'sent');
+    await untilTold(orderId, 'sent', 5_000);
     expect(tries.get(orderId)!.map(({ seq }) => seq)).toEqual([1, 1, 2, 3]);
     await saga.untilSettled(orderId);
   });

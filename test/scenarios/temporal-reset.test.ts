@@ -87,7 +87,9 @@ describe('a run that an operator resets', () => {
       },
       BOUND_MS,
     );
-    expect(taskFailures(await eventsOf(workflowId, runId))).toEqual([]);
+    // The server writes the reason of the reset into the event that it makes.
+    const failures = taskFailures(await eventsOf(workflowId, runId));
+    expect(failures.filter((failure) => !failure.includes('a test goes back'))).toEqual([]);
   }
 
   const orderOf = (orderId: string) => orderWorkflowId({ merchantId: saga.merchantId, orderId });
