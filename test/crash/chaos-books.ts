@@ -30,8 +30,11 @@ export async function pictureOf(saga: Saga, orderId: string): Promise<string> {
     records.map(({ out_trade_no }) => saga.mock.trade(out_trade_no).catch(() => 'no such trade')),
   );
   const all = {
-    orders: await rows('orders', 'status, status_reason, close_requested_at, doorbell_rung_at'),
-    records: await rows('pay_records', 'out_trade_no, channel, status, status_reason, last_call'),
+    orders: await rows('orders', 'status, status_reason, expires_at, close_requested_at, doorbell_rung_at'),
+    records: await rows(
+      'pay_records',
+      'out_trade_no, channel, status, status_reason, sends, polls, last_call, last_fact_state, close_requested_at, next_due_at',
+    ),
     captures: await rows(
       'captures',
       'capture_id, channel_trade_no, kind, settles, status, amount_minor, reserved_minor, refunded_minor, reversed_minor',
