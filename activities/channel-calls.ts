@@ -53,10 +53,10 @@ export function createChannelCalls(deps: ActivityDeps) {
     },
 
     async queryPayment(input: AttemptInput): Promise<PaymentAnswer> {
-      const { outTradeNo, currency, channel: name } = await recordOf(input);
+      const { outTradeNo, currency, channel: name, lastSentAt } = await recordOf(input);
       const { channel } = await configuredChannel(deps, name);
       const signal = Context.current().cancellationSignal;
-      return compact(await channel.queryPayment({ outTradeNo, currency, signal }));
+      return asked(await channel.queryPayment({ outTradeNo, currency, signal }), lastSentAt);
     },
 
     async closePayment(input: AttemptInput): Promise<PaymentAnswer> {
@@ -96,16 +96,21 @@ export function createChannelCalls(deps: ActivityDeps) {
       if (!refund || !record)
         throw new Error(`no refund ${input.refundNo} of order ${input.orderId}`);
       const { channel } = await configuredChannel(deps, refund.channel);
-      return compact(
-        await channel.queryRefund({
-          outRefundNo: refund.outRefundNo,
-          outTradeNo: record.outTradeNo,
-          currency: refund.currency,
-          signal: Context.current().cancellationSignal,
-        }),
-      );
+      const answer = await channel.queryRefund({
+        outRefundNo: refund.outRefundNo,
+        outTradeNo: record.outTradeNo,
+        currency: refund.currency,
+        signal: Context.current().cancellationSignal,
+      });
+      return asked(answer, refund.lastSentAt);
     },
   };
+}
+
+/** An answer to a query, with the last send there had been when it was asked. */
+function asked<Fact>(answer: ChannelAnswer<Fact>, sentBefore: string | null): CallAnswer<Fact> {
+  const short = compact(answer);
+  return short.outcome === 'answered' ? { ...short, sentBefore } : short;
 }
 
 /** What may travel through a history: the fact or the reason, no pay parameters, bounded texts. */

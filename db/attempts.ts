@@ -245,7 +245,7 @@ export async function requestOrderClose(
 /**
  * Marks that a call may now reach the channel, before it does, and returns what to send; undefined
  * when it must not be sent: the order takes no money any more, or an earlier send of this number has
- * an outcome nobody has asked about (a query comes before any retry).
+ * an outcome that no query has answered since (a query comes before any retry).
  */
 export async function beginSubmit(
   pool: Pool,
@@ -269,7 +269,7 @@ export async function beginSubmit(
          last_sent_at = now(), last_call = 'submit', last_call_at = now(), last_fact_state = null,
          updated_at = now()
        where pay_record_id = $1::bigint and status in ('created', 'submitting', 'pending')
-         and (sends = 0 or last_call = 'query')`,
+         and (sends = 0 or (last_call = 'query' and last_fact_state in ('not_found', 'pending')))`,
       [payRecordId],
     );
     if (rowCount !== 1) return undefined;

@@ -1,10 +1,10 @@
-import type { RefundAnswer } from '../domain/answers';
+import { stillTrue, type RefundAnswer } from '../domain/answers';
 import type { RefundFact } from '../domain/channel-facts';
 import type { ChannelPolicy } from '../domain/channel-policy';
 import { nextTry } from '../domain/ladders';
 import type { Capture, OrderRef, Refund } from '../domain/orders';
 import type { RefundOutcome } from '../domain/outcomes';
-import { decideRefund, nextRefundCall, refundStillStands } from '../domain/refunds';
+import { decideRefund, nextRefundCall, refundStillStands, SENT_AGAIN_AFTER } from '../domain/refunds';
 import { OPEN_REFUND } from '../domain/states';
 import type { RefundState } from '../domain/states';
 import { openCase } from './cases';
@@ -203,8 +203,8 @@ export interface RefundToSend extends Refund {
 
 /**
  * Marks that the refund may now reach the channel, before it does, and returns what to send. Undefined
- * when it must not be sent now: it is no longer open, an earlier send has an outcome nobody has asked
- * about, the channel wants more time between two refunds of one capture, or its capture
+ * when it must not be sent now: it is no longer open, an earlier send has an outcome that no query has
+ * answered since, the channel wants more time between two refunds of one capture, or its capture
  * no longer stands as it did when the refund was promised (then it is held, with a case).
  */
 export async function beginRefundSubmit(
@@ -233,8 +233,8 @@ export async function beginRefundSubmit(
          last_sent_at = now(), last_call = 'submit', last_call_at = now(), last_fact_state = null,
          refusal_code = null, updated_at = now()
        where refund_id = $1::bigint and status in ('created', 'submitting', 'processing')
-         and (sends = 0 or last_call = 'query')`,
-      [refund.refundId],
+         and (sends = 0 or (last_call = 'query' and last_fact_state = any ($2::text[])))`,
+      [refund.refundId, SENT_AGAIN_AFTER],
     );
     if (rowCount !== 1) return undefined;
     if (refund.status === 'created') {
@@ -310,13 +310,13 @@ export async function applyRefundAnswer(
   input: { refundNo: string; call: 'submit' | 'query'; answer: RefundAnswer },
   deps: SettlementDeps,
 ): Promise<void> {
-  const { answer } = input;
-  if (answer.outcome === 'not_sent') return;
+  if (input.answer.outcome === 'not_sent') return;
   await settleOrElseHold((settleFact) =>
     withTransaction(pool, async (client) => {
       const state = await lockOrderState(client, ref);
       const refund = state?.refunds.find((r) => r.refundNo === input.refundNo);
       if (!state || !refund) return;
+      const answer = stillTrue(input.answer, refund.lastSentAt);
       const policy = deps.policyOf(refund.channel);
       const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
       const now = rows[0]?.now ?? new Date().toISOString();

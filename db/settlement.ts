@@ -1,5 +1,5 @@
 import { isClosing, isUseless, liveAttempt } from '../domain/attempts';
-import type { PaymentAnswer } from '../domain/answers';
+import { stillTrue, type PaymentAnswer } from '../domain/answers';
 import type { ChannelFact, PaymentFact } from '../domain/channel-facts';
 import type { ChannelPolicy } from '../domain/channel-policy';
 import { nextTry } from '../domain/ladders';
@@ -156,13 +156,13 @@ export async function applyPaymentAnswer(
   input: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer; askedSince: boolean },
   deps: SettlementDeps,
 ): Promise<{ ask: number[] }> {
-  const { answer } = input;
-  if (answer.outcome === 'not_sent') return { ask: [] };
+  if (input.answer.outcome === 'not_sent') return { ask: [] };
   return settleOrElseHold((settleFact) =>
     withTransaction(pool, async (client) => {
       const state = await lockOrderState(client, ref);
       const record = state?.records.find((r) => r.payRecordId === input.payRecordId);
       if (!state || !record) return { ask: [] };
+      const answer = stillTrue(input.answer, record.lastSentAt);
       const policy = deps.policyOf(record.channel);
       const now = await databaseNow(client);
       const fact = answeredFact(answer, input.call, record, now);
@@ -180,7 +180,7 @@ export async function applyPaymentAnswer(
         const mustAsk = settlement?.next === 'query' && input.call !== 'query';
         return { ask: mustAsk ? [record.payRecordId] : [] };
       }
-      await scheduleNextCall(client, after, still, { ...input, settlement, policy, now });
+      await scheduleNextCall(client, after, still, { ...input, answer, settlement, policy, now });
       return { ask: [] };
     }),
   );

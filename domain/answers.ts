@@ -8,7 +8,12 @@ import type { PaymentFact, RefundFact } from './channel-facts';
 export const RATE_BRAKE = 'rate_brake';
 
 export type CallAnswer<Fact> =
-  | { outcome: 'answered'; fact: Fact }
+  | {
+      outcome: 'answered';
+      fact: Fact;
+      /** Of an answer to a query: the last send there had been when it was asked (ISO 8601). */
+      sentBefore?: string | null;
+    }
   | { outcome: 'refused'; code: string; alreadyKnown: boolean }
   | { outcome: 'never_left'; reason: string; retryAfterMs: number | null }
   | { outcome: 'unknown'; reason: string; retryAfterMs: number | null }
@@ -16,3 +21,18 @@ export type CallAnswer<Fact> =
 
 export type PaymentAnswer = CallAnswer<PaymentFact>;
 export type RefundAnswer = CallAnswer<RefundFact>;
+
+/**
+ * What an answer is worth by the time it is settled. "No such number" to a question that was asked
+ * before the last send says nothing of that send, which may be on its way: it counts as no answer.
+ *
+ * @param lastSentAt the last send there has been by now, read under the order's lock
+ */
+export function stillTrue<Fact extends { state: string }>(
+  answer: CallAnswer<Fact>,
+  lastSentAt: string | null,
+): CallAnswer<Fact> {
+  if (answer.outcome !== 'answered' || answer.fact.state !== 'not_found') return answer;
+  if (answer.sentBefore === undefined || answer.sentBefore === lastSentAt) return answer;
+  return { outcome: 'unknown', reason: 'asked_before_the_last_send', retryAfterMs: null };
+}

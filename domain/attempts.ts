@@ -110,11 +110,10 @@ export function nextCall(
       : 'query';
   }
   if (record.status === 'created' && record.sends === 0) return 'submit';
-  const answeredByQuery = record.lastCall === 'query';
-  if (!answeredByQuery) return 'query';
-  if (!mayResend(record, policy, now)) return 'query';
+  if (record.lastCall !== 'query' || !mayResend(record, policy, now)) return 'query';
   if (record.lastFactState === 'not_found') return 'submit';
-  if (lacksParameters(record) && record.sends < policy.maxSends) return 'submit';
+  const isThere = record.lastFactState === 'pending';
+  if (isThere && lacksParameters(record) && record.sends < policy.maxSends) return 'submit';
   return 'query';
 }
 

@@ -58,6 +58,9 @@ export function decideRefund(input: {
 /** Stands in place of the channel's last word when an operator has an abnormal refund sent again. */
 export const SEND_AGAIN = 'send_again';
 
+/** Last words about a refund after which its number is sent again. */
+export const SENT_AGAIN_AFTER: readonly string[] = ['not_found', 'not_enough_balance', SEND_AGAIN];
+
 /**
  * The next call for an open refund, under the same rules as a charge: a query before any retry; a
  * number the channel does not know, or refused for lack of balance, is sent again, the same.
@@ -72,9 +75,7 @@ export function nextRefundCall(
   const remembered =
     refund.firstSentAt === null ||
     Date.parse(now) - Date.parse(refund.firstSentAt) < policy.keyLifetimeMs;
-  const sendAgain = ['not_found', 'not_enough_balance', SEND_AGAIN].includes(
-    refund.lastFactState ?? '',
-  );
+  const sendAgain = SENT_AGAIN_AFTER.includes(refund.lastFactState ?? '');
   return sendAgain && remembered ? 'submit' : 'query';
 }
 

@@ -56,7 +56,9 @@ export const attemptKey: StrategyKind = {
       call: 'submit' | 'query',
       state: 'paid' | 'not_found',
     ): Promise<PayOutcome> {
-      const answer = { outcome: 'answered' as const, fact: factOf(record, call, state) };
+      const fact = factOf(record, call, state);
+      const sentBefore = call === 'query' ? { sentBefore: record.lastSentAt } : {};
+      const answer = { outcome: 'answered' as const, fact, ...sentBefore };
       const input = { payRecordId: record.payRecordId, call, answer, askedSince: false };
       await applyPaymentAnswer(pool, refOf(order), input, deps);
       return state === 'paid' ? 'paid' : 'busy';

@@ -285,4 +285,25 @@ export const GUARDS: readonly Guard[] = [
     replace: 'and',
     test: { file: 'test/api/desk-login.test.ts', title: 'ends at once when' },
   },
+  {
+    name: '"no such number" from before the last send says nothing of it (rule)',
+    file: 'domain/answers.ts',
+    find: "  return { outcome: 'unknown', reason: 'asked_before_the_last_send', retryAfterMs: null };",
+    replace: '  return answer;',
+    test: { file: 'test/db/sends.test.ts', title: 'asked between two sends' },
+  },
+  {
+    name: 'a payment is sent again only on what the channel said (condition)',
+    file: 'db/attempts.ts',
+    find: " and last_fact_state in ('not_found', 'pending')",
+    replace: '',
+    test: { file: 'test/db/sends.test.ts', title: 'a query that never left' },
+  },
+  {
+    name: 'a refund is sent again only on what the channel said (condition)',
+    file: 'db/refunds.ts',
+    find: "last_call = 'query' and last_fact_state = any ($2::text[])",
+    replace: "last_call = 'query' and $2::text[] is not null",
+    test: { file: 'test/db/sends.test.ts', title: 'a query that never left' },
+  },
 ];

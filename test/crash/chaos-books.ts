@@ -30,7 +30,10 @@ export async function pictureOf(saga: Saga, orderId: string): Promise<string> {
     records.map(({ out_trade_no }) => saga.mock.trade(out_trade_no).catch(() => 'no such trade')),
   );
   const all = {
-    orders: await rows('orders', 'status, status_reason, expires_at, close_requested_at, doorbell_rung_at'),
+    orders: await rows(
+      'orders',
+      'status, status_reason, expires_at, close_requested_at, doorbell_rung_at',
+    ),
     records: await rows(
       'pay_records',
       'out_trade_no, channel, status, status_reason, sends, polls, last_call, last_fact_state, close_requested_at, next_due_at',

@@ -104,7 +104,7 @@ describe('the statements of an attempt', () => {
     expect(sends.filter((s) => s !== undefined)).toHaveLength(1);
     expect(await records(ref)).toMatchObject([{ status: 'submitting', sends: 1 }]);
     await pool.query(
-      `update pay_records set last_call = 'query' where pay_record_id = $1::bigint`,
+      `update pay_records set last_call = 'query', last_fact_state = 'not_found' where pay_record_id = $1::bigint`,
       [id],
     );
     expect(await beginSubmit(pool, ref, id)).toMatchObject({ sends: 2 });

@@ -68,6 +68,11 @@ describe('the next call to the channel', () => {
       'submit',
     ],
     [
+      '... but not on the word of a query that nobody answered',
+      answered('pending', { status: 'pending', lastFactState: null }),
+      'query',
+    ],
+    [
       'B13: ... but only as often as the policy allows',
       answered('pending', {
         status: 'pending',
