@@ -41,7 +41,6 @@ export async function startApi(
     connectionTimeoutMs: CONNECTION_TIMEOUT_MS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     applicationName: 'payment-api',
-    prepared: true,
     onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
   });
   const connection = Connection.lazy({

@@ -43,16 +43,17 @@ export interface WorkerOutput {
 
 async function main(input: WorkerInput): Promise<WorkerOutput> {
   Runtime.install({ logger: new DefaultLogger('WARN') });
-  const pool = (statementTimeoutMs: number) =>
+  const pool = (statementTimeoutMs: number, bulk = false) =>
     createPool({
       databaseUrl: input.databaseUrl,
       max: 4,
       connectionTimeoutMs: 10_000,
       statementTimeoutMs,
       applicationName: 'bench',
+      bulk,
       onIdleError: () => undefined,
     });
-  const [steps, bills] = [pool(2_500), pool(3_600_000)];
+  const [steps, bills] = [pool(2_500), pool(3_600_000, true)];
   const connection = await Connection.connect({ address: input.temporalAddress });
   const client = new Client({ connection, namespace: input.temporalNamespace });
   const nativeConnection = await NativeConnection.connect({ address: input.temporalAddress });

@@ -16,8 +16,11 @@ export interface RateBrake {
 }
 
 const LONGEST_PAUSE_MS = 5 * 60_000;
-/** Hints are spread over at most this long; a longer queue only learns "much later". */
-const LONGEST_HINT_MS = 60_000;
+/**
+ * Hints are spread over at most this long: it is how long an order sleeps without a look at what changed
+ * meanwhile. The end of a longer queue looks once in that time, in vain, which costs a workflow task.
+ */
+const LONGEST_HINT_MS = 10 * 60_000;
 /** A pause in traffic lets this much of a second's calls leave at once. */
 const BURST_SHARE_OF_SECOND = 0.1;
 

@@ -7,9 +7,9 @@ import type { PayParams } from './merchant-requests';
 import { deriveNumber } from './numbers';
 import { recordEvent } from './order-events';
 import type { OrderState } from './rows';
-import { lockOrder, lockOrderState, readOrderState } from './rows';
+import { fromRow, lockOrder, lockOrderState, withLockedState } from './rows';
 import type { Client, Pool } from './transaction';
-import { withTransaction } from './transaction';
+import { together, withTransactionAfter } from './transaction';
 
 /** `wait`: another attempt is on its way out; ask again once it is. */
 export type OpenAttemptResult = PayOutcome | { outcome: 'wait'; payRecordId: number };
@@ -25,9 +25,9 @@ export async function openAttempt(
   requestNo: string,
   deps: { numberSecret: string },
 ): Promise<OpenAttemptResult> {
-  return withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
-    const request = await readPayRequest(client, ref, requestNo);
+  const look = (client: Client) =>
+    together([lockOrderState(client, ref), readPayRequest(client, ref, requestNo)]);
+  return withTransactionAfter(pool, look, async (client, [state, request]) => {
     if (!state || !request) return { outcome: 'refused', reason: 'request_unknown' };
     const { order, records, captures } = state;
     const settling = captures.find((c) => c.settles);
@@ -57,7 +57,10 @@ export async function openAttempt(
         return { outcome: 'refused', reason: decision.reason };
       case 'open': {
         const record = await insertPayRecord(client, state, requestNo, request.params, deps);
-        await bindRequest(client, ref, requestNo, record.payRecordId);
+        await together([
+          noteAttempt(client, state, record, deps),
+          bindRequest(client, ref, requestNo, record.payRecordId),
+        ]);
         return served(record, true);
       }
     }
@@ -120,13 +123,13 @@ async function insertPayRecord(
       ['pay', order.merchantId, order.orderId, params.channel, requestNo],
       counter,
     );
-    const { rows } = await client.query<{ pay_record_id: number }>(
+    const { rows } = await client.query<Record<string, unknown>>(
       `insert into pay_records (merchant_id, order_id, channel, request_no, out_trade_no, amount_minor,
          currency, method, return_url, client_ip, payer)
        select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text,
          $10::text, $11::jsonb
        where not exists (select from pay_records where out_trade_no = $5::text)
-       returning pay_record_id`,
+       returning *`,
       [
         order.merchantId,
         order.orderId,
@@ -141,45 +144,45 @@ async function insertPayRecord(
         params.payer ? JSON.stringify(params.payer) : null,
       ],
     );
-    const inserted = rows[0];
-    if (!inserted) continue;
-    await recordEvent(client, order, {
+    if (rows[0]) return fromRow<PayRecord>(rows[0]);
+  }
+  throw new Error(`no free number for order ${order.orderId} after ${COLLISIONS_MAX} tries`);
+}
+
+/** What a new attempt means for its order, and for news that was told under its number before. */
+async function noteAttempt(
+  client: Client,
+  { order }: OrderState,
+  { payRecordId, channel, outTradeNo, requestNo }: PayRecord,
+  { numberSecret }: { numberSecret: string },
+): Promise<void> {
+  const cause = { verdict: 'pay_requested', actor: 'merchant', channel, fact: null };
+  await together([
+    recordEvent(client, order, {
       subject: 'pay_record',
-      subjectId: inserted.pay_record_id,
+      subjectId: payRecordId,
       from: null,
       to: 'created',
       cause: 'pay_requested',
-      evidence: { request_no: requestNo, channel: params.channel, out_trade_no: outTradeNo },
+      evidence: { request_no: requestNo, channel, out_trade_no: outTradeNo },
       actor: 'merchant',
-    });
-    const cause = {
-      verdict: 'pay_requested',
-      actor: 'merchant',
-      channel: params.channel,
-      fact: null,
-    };
-    if (order.status === 'created') {
-      await applyChanges(
-        client,
-        order,
-        { changes: [{ change: 'move_order', from: 'created', to: 'paying', reason: null }] },
-        { ...cause, numberSecret },
-      );
-    } else {
-      await touchOrder(client, order, cause);
-    }
+    }),
+    order.status === 'created'
+      ? applyChanges(
+          client,
+          order,
+          { changes: [{ change: 'move_order', from: 'created', to: 'paying', reason: null }] },
+          { ...cause, numberSecret },
+        )
+      : touchOrder(client, order, cause),
     // A number that comes back from an old backup may have been told by the channel meanwhile.
-    await client.query(
+    client.query(
       `update channel_callbacks set status = 'stored', merchant_id = $1::text, order_id = $2::text,
          next_due_at = now()
        where channel = $3::text and our_no = $4::text and status = 'unmatched'`,
-      [order.merchantId, order.orderId, params.channel, outTradeNo],
-    );
-    const state = await readOrderState(client, order);
-    const record = state?.records.find((r) => r.payRecordId === inserted.pay_record_id);
-    if (record) return record;
-  }
-  throw new Error(`no free number for order ${order.orderId} after ${COLLISIONS_MAX} tries`);
+      [order.merchantId, order.orderId, channel, outTradeNo],
+    ),
+  ]);
 }
 
 async function requestAttemptClose(
@@ -205,8 +208,7 @@ export async function requestOrderClose(
   ref: OrderRef,
   input: { reason: CloseReason; actor: string; numberSecret: string },
 ): Promise<void> {
-  await withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
+  await withLockedState(pool, ref, async (client, state) => {
     if (!state) return;
     const { order, records } = state;
     if (order.status !== 'created' && order.status !== 'paying') return;
@@ -252,8 +254,7 @@ export async function beginSubmit(
   ref: OrderRef,
   payRecordId: number,
 ): Promise<(PayRecord & { subject: string; expiresAt: string }) | undefined> {
-  return withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
+  return withLockedState(pool, ref, async (client, state) => {
     const record = state?.records.find((r) => r.payRecordId === payRecordId);
     if (!state || !record) return undefined;
     const { order } = state;
@@ -302,8 +303,8 @@ export async function savePayParameters(
   payRecordId: number,
   parameters: NonNullable<PayRecord['payParameters']>,
 ): Promise<void> {
-  await withTransaction(pool, async (client) => {
-    await lockOrder(client, ref);
+  const look = (client: Client) => lockOrder(client, ref);
+  await withTransactionAfter(pool, look, async (client) => {
     await client.query(
       `with saved as (
          update pay_records set pay_parameters = $2::jsonb, updated_at = now()

@@ -5,8 +5,8 @@ import type { OrderRef } from '../domain/orders';
 import { fromRow } from './rows';
 import type { OrderState } from './rows';
 import { lockOrderState } from './rows';
-import { withTransaction } from './transaction';
-import type { Pool, Queryable } from './transaction';
+import { withTransaction, withTransactionAfter } from './transaction';
+import type { Client, Pool, Queryable } from './transaction';
 
 /** How long a ring may stay unanswered before the relay rings again. */
 export const RING_AGAIN_AFTER_MS = 3_000;
@@ -107,8 +107,8 @@ export async function storeCallback(
   hasNoEffect: (state: OrderState, tradeNoTakenElsewhere: boolean) => boolean,
 ): Promise<StoredCallback> {
   const fact = storableFact(toldFact);
-  return withTransaction(pool, async (client) => {
-    const ref = await findOrderByOurNo(client, fact);
+  const look = (client: Client) => findOrderByOurNo(client, fact);
+  return withTransactionAfter(pool, look, async (client, ref) => {
     const state = ref && (await lockOrderState(client, ref));
     const isKnown =
       state !== undefined &&

@@ -7,6 +7,7 @@ import { insertNotification } from './notifications';
 import { freeOutRefundNo } from './numbers';
 import { recordEvent } from './order-events';
 import type { Queryable } from './transaction';
+import { together } from './transaction';
 
 export interface ChangeCause {
   verdict: string;
@@ -23,9 +24,13 @@ export class LostMoveError extends Error {
   override name = 'LostMoveError';
 }
 
+/** Changes of several statements, each of which needs the answer to the one before. */
+const STEPWISE: Change['change'][] = ['refund_capture', 'insert_external_refund', 'open_case'];
+
 /**
  * Applies a settlement's changes in the caller's transaction, which holds the order's lock. Every
- * move names the state it expects; events for the merchant come last, so that they tell the end.
+ * move names the state it expects; events for the merchant come last, so that they tell the end. What
+ * does not wait for an answer leaves together, in the order of the changes.
  */
 export async function applyChanges(
   client: Queryable,
@@ -34,15 +39,20 @@ export async function applyChanges(
   cause: ChangeCause,
 ): Promise<void> {
   if (settlement.changes.length === 0) return;
+  let sent: Promise<unknown>[] = [];
   for (const change of settlement.changes) {
-    if (change.change !== 'notify') await applyChange(client, ref, change, cause);
+    if (change.change === 'notify') continue;
+    sent.push(applyChange(client, ref, change, cause));
+    if (!STEPWISE.includes(change.change)) continue;
+    await together(sent);
+    sent = [];
   }
-  await touchOrder(client, ref, cause);
+  sent.push(touchOrder(client, ref, cause));
   for (const change of settlement.changes) {
-    if (change.change === 'notify') {
-      await insertNotification(client, ref, change.event, change.subjectNo);
-    }
+    if (change.change === 'notify')
+      sent.push(insertNotification(client, ref, change.event, change.subjectNo));
   }
+  await together(sent);
 }
 
 async function applyChange(
@@ -50,7 +60,7 @@ async function applyChange(
   ref: OrderRef,
   change: Exclude<Change, { change: 'notify' }>,
   cause: ChangeCause,
-): Promise<void> {
+): Promise<unknown> {
   const event = (
     subject: 'order' | 'pay_record' | 'capture' | 'refund',
     subjectId: string | number,
@@ -69,24 +79,32 @@ async function applyChange(
     });
 
   switch (change.change) {
-    case 'move_record': {
-      await expectOne(
-        client,
-        `update pay_records set status = $3::text, status_reason = coalesce($4::text, status_reason),
-           channel_trade_no = coalesce($5::text, channel_trade_no), polls = 0, updated_at = now()
-         where pay_record_id = $1::bigint and status = $2::text returning 1`,
-        [change.payRecordId, change.from, change.to, change.reason, change.channelTradeNo],
-      );
-      return event('pay_record', change.payRecordId, change.from, change.to);
-    }
-    case 'insert_capture': {
-      const { rows } = await client.query<{ capture_id: number }>(
-        `insert into captures (channel, channel_trade_no, merchant_id, order_id, pay_record_id,
-           amount_minor, currency, payer_total_minor, settles, kind, status, reversed_minor, paid_at,
-           learnt_from)
-         values ($1::text, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::text, $8::bigint,
-           $9::boolean, $10::text, $11::text, $12::bigint, $13::timestamptz, $14::text)
-         returning capture_id`,
+    case 'move_record':
+      return together([
+        expectOne(
+          client,
+          `update pay_records set status = $3::text, status_reason = coalesce($4::text, status_reason),
+             channel_trade_no = coalesce($5::text, channel_trade_no), polls = 0, updated_at = now()
+           where pay_record_id = $1::bigint and status = $2::text returning 1`,
+          [change.payRecordId, change.from, change.to, change.reason, change.channelTradeNo],
+        ),
+        event('pay_record', change.payRecordId, change.from, change.to),
+      ]);
+    case 'insert_capture':
+      return client.query(
+        `with capture as (
+           insert into captures (channel, channel_trade_no, merchant_id, order_id, pay_record_id,
+             amount_minor, currency, payer_total_minor, settles, kind, status, reversed_minor, paid_at,
+             learnt_from)
+           values ($1::text, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::text,
+             $8::bigint, $9::text = 'settling', $9::text, $10::text, $11::bigint, $12::timestamptz,
+             $13::text)
+           returning capture_id)
+         insert into order_events
+           (merchant_id, order_id, subject, subject_id, to_status, cause, evidence, actor)
+         select $3::text, $4::text, 'capture', capture_id::text, $10::text, $14::text, $15::jsonb,
+           $16::text
+         from capture`,
         [
           cause.channel,
           change.channelTradeNo,
@@ -96,106 +114,109 @@ async function applyChange(
           change.amountMinor,
           change.currency,
           change.payerTotalMinor,
-          change.kind === 'settling',
           change.kind,
           change.status,
           change.reversedMinor,
           change.paidAt,
           cause.fact?.learntFrom ?? 'operator',
+          cause.verdict,
+          JSON.stringify({ ...evidenceOf(cause.fact), kind: change.kind }),
+          cause.actor,
         ],
       );
-      return event('capture', rows[0]?.capture_id ?? '', null, change.status, {
-        kind: change.kind,
-      });
-    }
     case 'correct_capture':
-      await expectOne(
-        client,
-        `update captures set amount_minor = $2::bigint, currency = $3::text
-         where capture_id = $1::bigint returning 1`,
-        [change.captureId, change.amountMinor, change.currency],
-      );
-      return event('capture', change.captureId, null, 'corrected');
+      return together([
+        expectOne(
+          client,
+          `update captures set amount_minor = $2::bigint, currency = $3::text
+           where capture_id = $1::bigint returning 1`,
+          [change.captureId, change.amountMinor, change.currency],
+        ),
+        event('capture', change.captureId, null, 'corrected'),
+      ]);
     case 'reverse_capture':
-      await expectOne(
-        client,
-        `update captures set status = $3::text, reversed_minor = $4::bigint
-         where capture_id = $1::bigint and status = $2::text returning 1`,
-        [change.captureId, change.from, change.to, change.reversedMinor],
-      );
-      return event('capture', change.captureId, change.from, change.to);
+      return together([
+        expectOne(
+          client,
+          `update captures set status = $3::text, reversed_minor = $4::bigint
+           where capture_id = $1::bigint and status = $2::text returning 1`,
+          [change.captureId, change.from, change.to, change.reversedMinor],
+        ),
+        event('capture', change.captureId, change.from, change.to),
+      ]);
     case 'reinstate_capture':
-      await expectOne(
-        client,
-        `update captures set status = 'captured', reversed_minor = 0, reinstated_at = now()
-         where capture_id = $1::bigint and reversed_minor > 0 returning 1`,
-        [change.captureId],
-      );
-      return event('capture', change.captureId, 'reversed', 'captured');
+      return together([
+        expectOne(
+          client,
+          `update captures set status = 'captured', reversed_minor = 0, reinstated_at = now()
+           where capture_id = $1::bigint and reversed_minor > 0 returning 1`,
+          [change.captureId],
+        ),
+        event('capture', change.captureId, 'reversed', 'captured'),
+      ]);
     case 'move_order':
-      await expectOne(
-        client,
-        `update orders set status = $4::text, status_reason = $5::text,
-           paid_at = case when $4::text = 'paid' then now() else paid_at end,
-           closed_at = case when $4::text = 'closed' then now() else closed_at end
-         where merchant_id = $1::text and order_id = $2::text and status = $3::text returning 1`,
-        [ref.merchantId, ref.orderId, change.from, change.to, change.reason],
-      );
-      await event('order', ref.orderId, change.from, change.to);
-      if (change.to === 'paid') await startFulfilment(client, ref, cause);
-      return;
+      return together([
+        expectOne(
+          client,
+          `update orders set status = $4::text, status_reason = $5::text,
+             paid_at = case when $4::text = 'paid' then now() else paid_at end,
+             closed_at = case when $4::text = 'closed' then now() else closed_at end
+           where merchant_id = $1::text and order_id = $2::text and status = $3::text returning 1`,
+          [ref.merchantId, ref.orderId, change.from, change.to, change.reason],
+        ),
+        event('order', ref.orderId, change.from, change.to),
+        change.to === 'paid' ? startFulfilment(client, ref, cause) : undefined,
+      ]);
     case 'close_other_attempts':
-      await client.query(
+      return client.query(
         `update pay_records set close_requested_at = now(), close_reason = $4::text, polls = 0,
            next_due_at = now()
          where merchant_id = $1::text and order_id = $2::text and pay_record_id <> $3::bigint
            and status in ('created', 'submitting', 'pending') and close_requested_at is null`,
         [ref.merchantId, ref.orderId, change.exceptPayRecordId, change.reason],
       );
-      return;
     case 'refund_capture':
       return refundWholeCapture(client, ref, change, cause);
     case 'move_refund':
-      await expectOne(
-        client,
-        `update refunds set status = $3::text, status_reason = coalesce($4::text, status_reason),
-           channel_refund_no = coalesce($5::text, channel_refund_no), polls = 0, updated_at = now(),
-           finished_at = case when $3::text in ('succeeded', 'failed', 'returned') then now() end
-         where refund_id = $1::bigint and status = $2::text returning 1`,
-        [
-          change.refundId,
-          change.from,
-          change.to,
-          change.reason,
-          cause.fact?.kind === 'refund' ? cause.fact.channelRefundNo : null,
-        ],
-      );
-      return event('refund', change.refundId, change.from, change.to);
+      return together([
+        expectOne(
+          client,
+          `update refunds set status = $3::text, status_reason = coalesce($4::text, status_reason),
+             channel_refund_no = coalesce($5::text, channel_refund_no), polls = 0, updated_at = now(),
+             finished_at = case when $3::text in ('succeeded', 'failed', 'returned') then now() end
+           where refund_id = $1::bigint and status = $2::text returning 1`,
+          [
+            change.refundId,
+            change.from,
+            change.to,
+            change.reason,
+            cause.fact?.kind === 'refund' ? cause.fact.channelRefundNo : null,
+          ],
+        ),
+        event('refund', change.refundId, change.from, change.to),
+      ]);
     case 'book_refund':
-      await expectOne(
+      return expectOne(
         client,
         `update captures set reserved_minor = reserved_minor - $2::bigint,
            refunded_minor = refunded_minor + $3::bigint
          where capture_id = $1::bigint returning 1`,
         [change.captureId, change.releaseMinor, change.refundedMinor],
       );
-      return;
     case 'release_reservation':
-      await expectOne(
+      return expectOne(
         client,
         `update captures set reserved_minor = reserved_minor - $2::bigint
          where capture_id = $1::bigint returning 1`,
         [change.captureId, change.amountMinor],
       );
-      return;
     case 'unbook_refund':
-      await expectOne(
+      return expectOne(
         client,
         `update captures set refunded_minor = refunded_minor - $2::bigint
          where capture_id = $1::bigint returning 1`,
         [change.captureId, change.amountMinor],
       );
-      return;
     case 'insert_external_refund': {
       const inserted = await client.query(
         `insert into refunds (merchant_id, order_id, refund_no, capture_id, channel, out_refund_no,
@@ -215,11 +236,13 @@ async function applyChange(
         ],
       );
       if (inserted.rowCount !== 1) return;
-      await client.query(
-        `update captures set refunded_minor = refunded_minor + $2::bigint where capture_id = $1::bigint`,
-        [change.captureId, change.amountMinor],
-      );
-      return event('refund', `external:${change.outRefundNo}`, null, 'succeeded');
+      return together([
+        client.query(
+          `update captures set refunded_minor = refunded_minor + $2::bigint where capture_id = $1::bigint`,
+          [change.captureId, change.amountMinor],
+        ),
+        event('refund', `external:${change.outRefundNo}`, null, 'succeeded'),
+      ]);
     }
     case 'open_case':
       return openCase(client, ref, {
@@ -230,7 +253,7 @@ async function applyChange(
         evidence: evidenceOf(cause.fact),
       });
     case 'warn':
-      await client.query(
+      return client.query(
         `insert into order_events
            (merchant_id, order_id, subject, subject_id, to_status, cause, evidence, actor)
          select $1::text, $2::text, $3::text, $4::text, 'unknown', 'unknown_state', $5::jsonb, $6::text
@@ -248,7 +271,6 @@ async function applyChange(
           change.word,
         ],
       );
-      return;
   }
 }
 
@@ -327,7 +349,7 @@ export async function touchOrder(
   ref: OrderRef,
   cause: Pick<ChangeCause, 'verdict' | 'actor'>,
 ): Promise<void> {
-  const { rows } = await client.query<{ before: string; after: string }>(
+  await client.query(
     `with derived as (
        select o.refund_status as before, coalesce((
          select case
@@ -338,22 +360,18 @@ export async function touchOrder(
            else 'partial' end
          from captures c
          where c.merchant_id = o.merchant_id and c.order_id = o.order_id and c.settles), 'none') as after
-       from orders o where o.merchant_id = $1::text and o.order_id = $2::text)
-     update orders o set version = o.version + 1, refund_status = derived.after
-     from derived where o.merchant_id = $1::text and o.order_id = $2::text
-     returning derived.before, derived.after`,
-    [ref.merchantId, ref.orderId],
+       from orders o where o.merchant_id = $1::text and o.order_id = $2::text),
+     touched as (
+       update orders o set version = o.version + 1, refund_status = derived.after
+       from derived where o.merchant_id = $1::text and o.order_id = $2::text
+       returning derived.before, derived.after)
+     insert into order_events
+       (merchant_id, order_id, subject, subject_id, from_status, to_status, cause, actor)
+     select $1::text, $2::text, 'order', $2::text, 'refund:' || before, 'refund:' || after, $3::text,
+       $4::text
+     from touched where before <> after`,
+    [ref.merchantId, ref.orderId, cause.verdict, cause.actor],
   );
-  const row = rows[0];
-  if (!row || row.before === row.after) return;
-  await recordEvent(client, ref, {
-    subject: 'order',
-    subjectId: ref.orderId,
-    from: `refund:${row.before}`,
-    to: `refund:${row.after}`,
-    cause: cause.verdict,
-    actor: cause.actor,
-  });
 }
 
 async function expectOne(client: Queryable, sql: string, values: unknown[]): Promise<void> {

@@ -8,10 +8,9 @@ import { openCase } from './cases';
 import { touchOrder } from './changes';
 import { advance, moveStep, noteMove, stateOf, stepOf, timeoutOf } from './fulfilment-moves';
 import type { FulfilmentDeps } from './fulfilment-moves';
-import { lockOrderState, readOrderState } from './rows';
+import { readOrderState, withLockedState } from './rows';
 import type { OrderState } from './rows';
 import type { Client, Pool } from './transaction';
-import { withTransaction } from './transaction';
 
 /** Where the fulfilment stands and which call comes next; waits by the database's clock. */
 export interface FulfilmentProgress {
@@ -54,8 +53,7 @@ export function advanceFulfilment(
   ref: OrderRef,
   deps: FulfilmentDeps,
 ): Promise<FulfilmentProgress | undefined> {
-  return withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
+  return withLockedState(pool, ref, async (client, state) => {
     return state && progressOf(client, await advance(client, state, deps), deps);
   });
 }
@@ -70,8 +68,7 @@ export function beginStepCall(
   input: { stepNo: number; call: StepCall; tryNo: number },
   deps: FulfilmentDeps,
 ): Promise<StepToCall | undefined> {
-  return withTransaction(pool, async (client) => {
-    const locked = await lockOrderState(client, ref);
+  return withLockedState(pool, ref, async (client, locked) => {
     if (!locked) return undefined;
     const act = nextFulfilmentAct(stateOf(locked));
     if (act.act !== 'call' || act.call !== input.call || act.stepNo !== input.stepNo) {
@@ -126,8 +123,7 @@ export function applyStepAnswer(
   input: { stepNo: number; call: StepCall; tryNo: number; answer: StepAnswer },
   deps: FulfilmentDeps,
 ): Promise<FulfilmentProgress | undefined> {
-  return withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
+  return withLockedState(pool, ref, async (client, state) => {
     const step = state?.fulfilmentSteps.find((s) => s.stepNo === input.stepNo);
     if (!state || !step) return undefined;
     const isTurn = step.status === (input.call === 'do' ? 'running' : 'undoing');

@@ -1,6 +1,5 @@
-import { readOrder } from './rows';
-import { withTransaction } from './transaction';
-import type { Pool } from './transaction';
+import { fromRow, readOrder } from './rows';
+import type { Pool, Queryable } from './transaction';
 import type { Order } from '../domain/orders';
 
 export interface NewOrder {
@@ -24,44 +23,41 @@ export async function insertOrder(
   pool: Pool,
   order: NewOrder,
 ): Promise<{ order: Order; inserted: boolean; same: boolean }> {
-  return withTransaction(pool, async (client) => {
-    const { rowCount } = await client.query(
-      `with new_order as (
-         insert into orders (merchant_id, order_id, amount_minor, currency, subject, metadata,
-           expires_at, return_url)
-         values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::jsonb,
-           now() + $7::int * interval '1 second', $9::text)
-         on conflict (merchant_id, order_id) do nothing
-         returning merchant_id, order_id, status
-       )
+  const { rows } = await pool.query<Record<string, unknown>>(
+    `with new_order as (
+       insert into orders (merchant_id, order_id, amount_minor, currency, subject, metadata,
+         expires_at, return_url)
+       values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::jsonb,
+         now() + $7::int * interval '1 second', $9::text)
+       on conflict (merchant_id, order_id) do nothing
+       returning *
+     ), event as (
        insert into order_events (merchant_id, order_id, subject, subject_id, to_status, cause, actor)
        select merchant_id, order_id, 'order', order_id, status, 'created', $8::text
-       from new_order`,
-      [
-        order.merchantId,
-        order.orderId,
-        order.amountMinor,
-        order.currency,
-        order.subject,
-        JSON.stringify(order.metadata),
-        order.expiresInS,
-        order.actor,
-        order.returnUrl,
-      ],
-    );
-    const inserted = rowCount === 1;
-    // A new statement sees the row that was in the way, committed by now.
-    const stored = await readOrder(client, order);
-    if (!stored) throw new Error(`order ${order.merchantId}/${order.orderId} vanished`);
-    return { order: stored, inserted, same: inserted || (await isSameContent(client, order)) };
-  });
+       from new_order
+     )
+     select o.*, m.late_payment_policy from new_order o join merchants m using (merchant_id)`,
+    [
+      order.merchantId,
+      order.orderId,
+      order.amountMinor,
+      order.currency,
+      order.subject,
+      JSON.stringify(order.metadata),
+      order.expiresInS,
+      order.actor,
+      order.returnUrl,
+    ],
+  );
+  if (rows[0]) return { order: fromRow<Order>(rows[0]), inserted: true, same: true };
+  // A new statement sees the row that was in the way, committed by now.
+  const stored = await readOrder(pool, order);
+  if (!stored) throw new Error(`order ${order.merchantId}/${order.orderId} vanished`);
+  return { order: stored, inserted: false, same: await isSameContent(pool, order) };
 }
 
 /** Compared where it is kept: jsonb knows no order of keys, and the lifetime is a difference. */
-async function isSameContent(
-  client: Parameters<typeof readOrder>[0],
-  order: NewOrder,
-): Promise<boolean> {
+async function isSameContent(client: Queryable, order: NewOrder): Promise<boolean> {
   const { rowCount } = await client.query(
     `select from orders
      where merchant_id = $1::text and order_id = $2::text and amount_minor = $3::bigint

@@ -4,7 +4,12 @@ import type { ChannelPolicy } from '../domain/channel-policy';
 import { nextTry } from '../domain/ladders';
 import type { Capture, OrderRef, Refund } from '../domain/orders';
 import type { RefundOutcome } from '../domain/outcomes';
-import { decideRefund, nextRefundCall, refundStillStands, SENT_AGAIN_AFTER } from '../domain/refunds';
+import {
+  decideRefund,
+  nextRefundCall,
+  refundStillStands,
+  SENT_AGAIN_AFTER,
+} from '../domain/refunds';
 import { OPEN_REFUND } from '../domain/states';
 import type { RefundState } from '../domain/states';
 import { openCase } from './cases';
@@ -12,12 +17,12 @@ import { touchOrder } from './changes';
 import { recordEvent } from './order-events';
 import type { PolicyOf } from './progress';
 import { adoptPaidRefund, freeRefundNumber } from './refund-numbers';
-import { lockOrderState, readOrderState } from './rows';
+import { lockOrderState, readOrderState, withLockedState } from './rows';
 import type { OrderState } from './rows';
 import type { SettlementDeps } from './settle-fact';
 import { settleOrElseHold } from './settle-fact';
 import type { Client, Pool, Queryable } from './transaction';
-import { withTransaction } from './transaction';
+import { together, withTransactionAfter } from './transaction';
 
 /** Where a refund stands and which call comes next; waits by the database's clock. */
 export interface RefundProgress {
@@ -42,9 +47,9 @@ export async function openRefund(
   refundNo: string,
   deps: { policyOf: PolicyOf; numberSecret: string },
 ): Promise<RefundOutcome> {
-  return withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
-    const request = await readRefundRequest(client, ref, refundNo);
+  const look = (client: Client) =>
+    together([lockOrderState(client, ref), readRefundRequest(client, ref, refundNo)]);
+  return withTransactionAfter(pool, look, async (client, [state, request]) => {
     if (!state || !request)
       return { outcome: 'refused', reason: 'request_unknown', refundableMinor: 0 };
     const known = await adoptPaidRefund(client, state, refundNo, deps.numberSecret);
@@ -179,9 +184,8 @@ export async function readRefundProgress(
 ): Promise<RefundProgress | undefined> {
   const state = await readOrderState(client, ref);
   const refund = state?.refunds.find((r) => r.refundNo === refundNo);
-  if (!refund) return undefined;
-  const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
-  const now = rows[0]?.now ?? new Date().toISOString();
+  if (!state || !refund) return undefined;
+  const now = state.readAt;
   const policy = policyOf(refund.channel);
   return {
     refundNo,
@@ -213,8 +217,7 @@ export async function beginRefundSubmit(
   refundNo: string,
   policyOf: PolicyOf,
 ): Promise<RefundToSend | undefined> {
-  return withTransaction(pool, async (client) => {
-    const state = await lockOrderState(client, ref);
+  return withLockedState(pool, ref, async (client, state) => {
     const refund = state?.refunds.find((r) => r.refundNo === refundNo);
     const capture = state?.captures.find((c) => c.captureId === refund?.captureId);
     const record = state?.records.find((r) => r.payRecordId === capture?.payRecordId);
@@ -312,14 +315,12 @@ export async function applyRefundAnswer(
 ): Promise<void> {
   if (input.answer.outcome === 'not_sent') return;
   await settleOrElseHold((settleFact) =>
-    withTransaction(pool, async (client) => {
-      const state = await lockOrderState(client, ref);
+    withLockedState(pool, ref, async (client, state) => {
       const refund = state?.refunds.find((r) => r.refundNo === input.refundNo);
       if (!state || !refund) return;
       const answer = stillTrue(input.answer, refund.lastSentAt);
       const policy = deps.policyOf(refund.channel);
-      const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
-      const now = rows[0]?.now ?? new Date().toISOString();
+      const now = state.readAt;
       let fact: RefundFact | undefined;
       let next: 'none' | 'query' = 'none';
       if (answer.outcome === 'answered') {

@@ -1,6 +1,7 @@
 import type { FulfilmentStep } from '../domain/fulfilment';
 import type { Capture, Order, OrderRef, PayRecord, Refund } from '../domain/orders';
-import type { Queryable } from './transaction';
+import type { Client, Pool, Queryable } from './transaction';
+import { together, withTransactionAfter } from './transaction';
 
 /**
  * Rows as the domain names them: `order_id` becomes `orderId`, values stay as the type parsers of
@@ -8,10 +9,20 @@ import type { Queryable } from './transaction';
  */
 export function fromRow<T>(row: Record<string, unknown>): T {
   const result: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(row)) {
-    result[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())] = value;
-  }
+  for (const [column, value] of Object.entries(row)) result[nameOf(column)] = value;
   return result as T;
+}
+
+/** As many as the schema has columns. */
+const namesOfColumns = new Map<string, string>();
+
+function nameOf(column: string): string {
+  let name = namesOfColumns.get(column);
+  if (name === undefined) {
+    name = column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    namesOfColumns.set(column, name);
+  }
+  return name;
 }
 
 /** Everything of one order that a rule may want to see. */
@@ -22,6 +33,8 @@ export interface OrderState {
   refunds: Refund[];
   /** In their order; none where the merchant had no steps when the order became paid. */
   fulfilmentSteps: FulfilmentStep[];
+  /** When it was read, by the database's clock. */
+  readAt: string;
 }
 
 /** The order as it stands now, or undefined. */
@@ -49,8 +62,10 @@ export async function readOrderState(
     captures: Record<string, unknown>[];
     refunds: Record<string, unknown>[];
     steps: Record<string, unknown>[];
+    read_at: string;
   }>(
-    `select to_jsonb(o) || jsonb_build_object('late_payment_policy', m.late_payment_policy) as o,
+    `select clock_timestamp() as read_at,
+       to_jsonb(o) || jsonb_build_object('late_payment_policy', m.late_payment_policy) as o,
        coalesce((select jsonb_agg(to_jsonb(r) order by r.pay_record_id) from pay_records r
          where r.merchant_id = o.merchant_id and r.order_id = o.order_id), '[]') as records,
        coalesce((select jsonb_agg(to_jsonb(c) order by c.capture_id) from captures c
@@ -71,6 +86,7 @@ export async function readOrderState(
     captures: row.captures.map(fromJsonRow<Capture>),
     refunds: row.refunds.map(fromJsonRow<Refund>),
     fulfilmentSteps: row.steps.map(fromJsonRow<FulfilmentStep>),
+    readAt: row.read_at,
   };
 }
 
@@ -88,13 +104,23 @@ export async function lockOrder(client: Queryable, ref: OrderRef): Promise<boole
 
 /**
  * Locks the order row, then reads the order and what belongs to it. Two statements, because what belongs
- * to the order must be read after the lock is had.
+ * to the order must be read after the lock is had; they leave together, the server keeps their order.
  */
 export async function lockOrderState(
   client: Queryable,
   ref: OrderRef,
 ): Promise<OrderState | undefined> {
-  return (await lockOrder(client, ref)) ? readOrderState(client, ref) : undefined;
+  const [locked, state] = await together([lockOrder(client, ref), readOrderState(client, ref)]);
+  return locked ? state : undefined;
+}
+
+/** Runs `fn` inside one transaction that holds the order's lock, on the order as it stands under it. */
+export function withLockedState<T>(
+  pool: Pool,
+  ref: OrderRef,
+  fn: (client: Client, state: OrderState | undefined) => Promise<T>,
+): Promise<T> {
+  return withTransactionAfter(pool, (client) => lockOrderState(client, ref), fn);
 }
 
 /**

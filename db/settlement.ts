@@ -7,9 +7,9 @@ import type { ChannelCall, OrderRef, PayRecord } from '../domain/orders';
 import type { Settlement } from '../domain/verdicts';
 import { openCase } from './cases';
 import type { OrderState } from './rows';
-import { lockOrderState, readOrderState } from './rows';
+import { readOrderState, withLockedState } from './rows';
 import type { Client, Pool } from './transaction';
-import { withTransaction } from './transaction';
+import { together } from './transaction';
 import { settleOrElseHold } from './settle-fact';
 import type { SettlementDeps, settleOne } from './settle-fact';
 
@@ -40,28 +40,30 @@ function readInbox(
   deps: SettlementDeps,
   settleFact: typeof settleOne,
 ): Promise<{ ask: number[]; nudgeRefunds: string[] }> {
-  return withTransaction(pool, async (client) => {
+  return withLockedState(pool, ref, async (client, locked) => {
     const ask = new Set<number>();
     const nudgeRefunds = new Set<string>();
-    let state = await lockOrderState(client, ref);
+    let state = locked;
     if (!state) return { ask: [], nudgeRefunds: [] };
-    await client.query(
-      `update orders set doorbell_rung_at = null, nudges = 0, nudged_at = null
-         where merchant_id = $1::text and order_id = $2::text
-           and (doorbell_rung_at is not null or nudges > 0)`,
-      [ref.merchantId, ref.orderId],
-    );
-    const { rows } = await client.query<{
-      callback_id: number;
-      fact: ChannelFact;
-      verdict: string | null;
-      now: string;
-    }>(
-      `select callback_id, fact, verdict, now() as now from channel_callbacks
-         where merchant_id = $1::text and order_id = $2::text and status = 'stored'
-         order by callback_id limit $3::int`,
-      [ref.merchantId, ref.orderId, NEWS_BATCH],
-    );
+    const [{ rows }] = await together([
+      client.query<{
+        callback_id: number;
+        fact: ChannelFact;
+        verdict: string | null;
+        now: string;
+      }>(
+        `select callback_id, fact, verdict, now() as now from channel_callbacks
+           where merchant_id = $1::text and order_id = $2::text and status = 'stored'
+           order by callback_id limit $3::int`,
+        [ref.merchantId, ref.orderId, NEWS_BATCH],
+      ),
+      client.query(
+        `update orders set doorbell_rung_at = null, nudges = 0, nudged_at = null
+           where merchant_id = $1::text and order_id = $2::text
+             and (doorbell_rung_at is not null or nudges > 0)`,
+        [ref.merchantId, ref.orderId],
+      ),
+    ]);
     for (const row of rows) {
       if (ASKED_AFTER_EFFECT.includes(row.verdict ?? '')) {
         // It had its effect, and its question is not answered yet: only asked again.
@@ -158,32 +160,40 @@ export async function applyPaymentAnswer(
 ): Promise<{ ask: number[] }> {
   if (input.answer.outcome === 'not_sent') return { ask: [] };
   return settleOrElseHold((settleFact) =>
-    withTransaction(pool, async (client) => {
-      const state = await lockOrderState(client, ref);
+    withLockedState(pool, ref, async (client, state) => {
       const record = state?.records.find((r) => r.payRecordId === input.payRecordId);
       if (!state || !record) return { ask: [] };
       const answer = stillTrue(input.answer, record.lastSentAt);
       const policy = deps.policyOf(record.channel);
-      const now = await databaseNow(client);
+      const now = state.readAt;
       const fact = answeredFact(answer, input.call, record, now);
       let settlement: Settlement | undefined;
       if (fact) {
         settlement = await settleFact(client, state, fact, now, deps);
         if (input.call === 'query' && !input.askedSince) await closeAskedCallbacks(client, record);
       }
-      await noteCall(client, record, input.call, answer, fact, policy);
-      const after = await readOrderState(client, ref);
-      const still = after?.records.find((r) => r.payRecordId === input.payRecordId);
-      if (!after || !still) return { ask: [] };
-      if (!liveAttempt([still])) {
+      const noted = noteCall(client, record, input.call, answer, fact, policy);
+      const status = movedTo(settlement, record) ?? record.status;
+      if (!liveAttempt([{ ...record, status }])) {
+        await noted;
         // A close or a refused re-send that contradicts a paid record: the channel is asked once.
         const mustAsk = settlement?.next === 'query' && input.call !== 'query';
         return { ask: mustAsk ? [record.payRecordId] : [] };
       }
+      const [, after] = await together([noted, readOrderState(client, ref)]);
+      const still = after?.records.find((r) => r.payRecordId === input.payRecordId);
+      if (!after || !still) return { ask: [] };
       await scheduleNextCall(client, after, still, { ...input, answer, settlement, policy, now });
       return { ask: [] };
     }),
   );
+}
+
+/** Where the settlement moved the record; undefined: nowhere. */
+function movedTo(settlement: Settlement | undefined, { payRecordId }: PayRecord) {
+  for (const change of settlement?.changes ?? [])
+    if (change.change === 'move_record' && change.payRecordId === payRecordId) return change.to;
+  return undefined;
 }
 
 /** The fact an answer amounts to; a first and only send that is refused is a definite "failed". */
@@ -328,9 +338,4 @@ async function closeAskedCallbacks(client: Client, record: PayRecord): Promise<v
        and verdict = any ($5::text[])`,
     [record.channel, record.outTradeNo, record.merchantId, record.orderId, ASKED_VERDICTS],
   );
-}
-
-async function databaseNow(client: Client): Promise<string> {
-  const { rows } = await client.query<{ now: string }>(`select clock_timestamp() as now`);
-  return rows[0]?.now ?? new Date().toISOString();
 }

@@ -27,8 +27,12 @@ export interface PoolOptions {
   /** PostgreSQL ends a statement that runs longer. */
   statementTimeoutMs: number;
   applicationName: string;
-  /** For the same few statements again and again; not where each statement is another or runs long. */
-  prepared?: boolean;
+  /**
+   * For COPY and for statements that run long. Otherwise each statement is prepared once per connection,
+   * and those that do not wait for each other leave together (a pipeline: the server answers them in
+   * their order).
+   */
+  bulk?: boolean;
   /** Told of connections that break while idle; without a listener Node would exit. */
   onIdleError: (error: Error) => void;
 }
@@ -45,7 +49,7 @@ export function createPool(options: PoolOptions): Pool {
     idle_in_transaction_session_timeout: 30_000,
     application_name: options.applicationName,
     keepAlive: true,
-    ...(options.prepared ? { Client: PreparedClient } : {}),
+    ...(options.bulk ? {} : { Client: PreparedClient, pipeline: true }),
   });
   pool.on('error', options.onIdleError);
   // The pool itself listens only to idle clients. One that breaks between two statements, or in the very
@@ -53,6 +57,27 @@ export function createPool(options: PoolOptions): Pool {
   // its holder learns of it by the next statement, and the pool throws it away.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
+}
+
+/** In a transaction that another statement has broken (in_failed_sql_transaction). */
+const FOLLOWS_FROM_ANOTHER = '25P02';
+
+/**
+ * Waits for statements that left together. Of several errors it throws the one that the others follow
+ * from; which of them a caller of `Promise.all` would see depends on how deep each lies in promises.
+ */
+export async function together<T extends readonly unknown[] | []>(
+  sent: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  const errors: unknown[] = [];
+  const settled = await Promise.allSettled(sent);
+  for (const one of settled) if (one.status === 'rejected') errors.push(one.reason);
+  if (errors.length === 0) return (await Promise.all(sent)) as never;
+  throw errors.find((error) => codeOf(error) !== FOLLOWS_FROM_ANOTHER) ?? errors[0];
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
 /** SQLSTATEs after which the same transaction may simply be run again (nothing of it happened). */
@@ -64,16 +89,25 @@ const ATTEMPTS_MAX = 5;
  * or a deadlock, or a plan older than the schema, is run again, up to five times: `fn` must do nothing but SQL. The client is always
  * given back; one whose rollback fails is thrown away.
  */
-export async function withTransaction<T>(
+export function withTransaction<T>(pool: Pool, fn: (client: Client) => Promise<T>): Promise<T> {
+  return withTransactionAfter(pool, () => Promise.resolve(), fn);
+}
+
+/**
+ * As `withTransaction`. What `look` asks leaves together with the `begin` and is answered before `fn`
+ * runs: it may lock and read, but must change nothing, because a `begin` that fails does not stop it.
+ */
+export async function withTransactionAfter<Seen, T>(
   pool: Pool,
-  fn: (client: Client) => Promise<T>,
+  look: (client: Client) => Promise<Seen>,
+  fn: (client: Client, seen: Seen) => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const client = await pool.connect();
     let broken: Error | undefined;
     try {
-      await client.query('begin');
-      const result = await fn(client);
+      const [, seen] = await together([client.query('begin'), look(client)]);
+      const result = await fn(client, seen);
       await client.query('commit');
       return result;
     } catch (error) {

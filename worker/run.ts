@@ -49,7 +49,6 @@ export async function runWorker(
     // Below a local activity's own limit, so that a step fails with a cause, not with a timeout.
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     applicationName: 'payment-worker',
-    prepared: true,
     onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
   });
   const billPool = createPool({
@@ -59,6 +58,7 @@ export async function runWorker(
     connectionTimeoutMs: 60_000,
     statementTimeoutMs: BILL_STATEMENT_TIMEOUT_MS,
     applicationName: 'payment-reconciliation',
+    bulk: true,
     onIdleError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
   });
   const metrics = createMetrics(pool);

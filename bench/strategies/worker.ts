@@ -33,7 +33,6 @@ async function run(input: WorkerInput): Promise<WorkerOutput> {
     statementTimeoutMs: 30_000,
     applicationName: 'bench',
     onIdleError: () => undefined,
-    prepared: true,
   });
   const redis = input.redis && (await connectRedis(input.redis.url));
   try {

@@ -96,15 +96,16 @@ export const GUARDS: readonly Guard[] = [
   {
     name: 'a query comes before any retry (statement)',
     file: 'db/attempts.ts',
-    find: "         and (sends = 0 or last_call = 'query')`,",
+    find: "         and (sends = 0 or (last_call = 'query' and last_fact_state in ('not_found', 'pending')))`,",
     replace: '`,',
     test: { file: 'test/db/attempt-statements.test.ts', title: 'a number may be sent once' },
   },
   {
     name: 'a query comes before any retry (rule)',
     file: 'domain/attempts.ts',
-    find: "  if (!answeredByQuery) return 'query';",
-    replace: "  if (!answeredByQuery) return 'submit';",
+    find: "  if (record.lastCall !== 'query' || !mayResend(record, policy, now)) return 'query';",
+    replace:
+      "  if (!mayResend(record, policy, now)) return 'query';\n  if (record.lastCall !== 'query') return 'submit';",
     test: { file: 'test/domain/attempts.test.ts', title: '' },
   },
   {

@@ -81,7 +81,8 @@ describe('calls to a channel', () => {
     await calls().submitPayment(attempt);
     expect(await calls().submitPayment(attempt)).toEqual({ outcome: 'not_sent' });
     await database.pool.query(
-      `update pay_records set last_call = 'query' where pay_record_id = $1::bigint`,
+      `update pay_records set last_call = 'query', last_fact_state = 'not_found'
+       where pay_record_id = $1::bigint`,
       [attempt.payRecordId],
     );
     await calls().submitPayment(attempt);
@@ -137,9 +138,10 @@ describe('calls to a channel', () => {
     const refund = { ...ref, refundNo: 'R1' };
     await calls().submitRefund(refund);
     expect(await calls().submitRefund(refund)).toEqual({ outcome: 'not_sent' });
-    await database.pool.query(`update refunds set last_call = 'query' where order_id = $1::text`, [
-      ref.orderId,
-    ]);
+    await database.pool.query(
+      `update refunds set last_call = 'query', last_fact_state = 'not_found' where order_id = $1::text`,
+      [ref.orderId],
+    );
     await calls().submitRefund(refund);
     expect(refunds).toHaveLength(2);
     expect(new Set(refunds.map((r) => `${r.outRefundNo} ${r.amountMinor}`)).size).toBe(1);

@@ -16,7 +16,7 @@ let database: StatementDatabase;
 let channels: ReconciledChannel[];
 
 beforeEach(async () => {
-  database = await createStatementDatabase();
+  database = await createStatementDatabase({ bulk: true });
   await database.pool.query(`update channels set created_at = '2099-01-01T00:00:00Z'`);
   channels = [await anOverdueChannel(), await anOverdueChannel()];
 });

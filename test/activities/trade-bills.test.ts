@@ -24,6 +24,7 @@ beforeAll(async () => {
     connectionTimeoutMs: 5_000,
     statementTimeoutMs: 10_000,
     applicationName: 'test',
+    bulk: true,
     onIdleError: () => undefined,
   });
   await pool.query(

@@ -32,6 +32,19 @@ describe('the rate brake', () => {
     expect(Math.max(...hints)).toBeLessThanOrEqual(21_000);
   });
 
+  it('spreads a queue of many minutes too, and lets nobody sleep longer than ten', () => {
+    const clock = { ms: 0 };
+    const brake = createRateBrake(20, () => clock.ms);
+    const hintsOf = (count: number) =>
+      Array.from({ length: count }, () => brake.admit(0)).flatMap((place) =>
+        place.admitted ? [] : [place.retryAfterMs],
+      );
+    const tenMinutes = hintsOf(12_000);
+    expect(new Set(tenMinutes).size).toBe(tenMinutes.length);
+    expect(Math.max(...tenMinutes)).toBeGreaterThan(595_000);
+    expect(Math.max(...tenMinutes, ...hintsOf(5_000))).toBeLessThanOrEqual(601_000);
+  });
+
   it('lets nothing leave before the pause a channel asked for is over', () => {
     const { brake, clock } = aBrake(50);
     brake.pause(1_000);

@@ -25,7 +25,7 @@ const TOO_LATE = '2026-05-06T12:00:01Z';
 let database: StatementDatabase;
 
 beforeAll(async () => {
-  database = await createStatementDatabase();
+  database = await createStatementDatabase({ bulk: true });
 });
 afterAll(() => database?.end());
 

@@ -9,7 +9,7 @@ const NOON = '2026-05-02T12:00:00Z';
 let database: StatementDatabase;
 
 beforeAll(async () => {
-  database = await createStatementDatabase();
+  database = await createStatementDatabase({ bulk: true });
 });
 afterAll(() => database?.end());
 

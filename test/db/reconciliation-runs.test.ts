@@ -22,7 +22,7 @@ const SHANGHAI = { time_zone: 'Asia/Shanghai' };
 let database: StatementDatabase;
 
 beforeEach(async () => {
-  database = await createStatementDatabase();
+  database = await createStatementDatabase({ bulk: true });
   // Configured before anything that a test speaks of, but with no day of their own to speak of.
   await database.pool.query(`update channels set created_at = '2099-01-01T00:00:00Z'`);
 });

@@ -13,7 +13,7 @@ const ZONES = ['UTC', 'Asia/Shanghai', 'America/New_York'];
 let database: StatementDatabase;
 
 beforeAll(async () => {
-  database = await createStatementDatabase();
+  database = await createStatementDatabase({ bulk: true });
 });
 afterAll(() => database?.end());
 

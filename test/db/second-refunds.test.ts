@@ -10,7 +10,7 @@ const NEXT = '2026-05-03';
 let database: StatementDatabase;
 
 beforeAll(async () => {
-  database = await createStatementDatabase();
+  database = await createStatementDatabase({ bulk: true });
 });
 afterAll(() => database?.end());
 

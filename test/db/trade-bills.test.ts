@@ -13,7 +13,7 @@ const DAY = '2026-05-02';
 let database: StatementDatabase;
 
 beforeAll(async () => {
-  database = await createStatementDatabase();
+  database = await createStatementDatabase({ bulk: true });
 });
 afterAll(() => database?.end());
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { createPool, isDatabaseUnavailable, withTransaction } from '../../db/transaction';
+import { createPool, isDatabaseUnavailable, together, withTransaction } from '../../db/transaction';
 import type { Pool } from '../../db/transaction';
 import { createTestDatabase } from '../support/database';
 import type { TestDatabase } from '../support/database';
@@ -17,7 +17,6 @@ describe('a pool whose statements are prepared', () => {
       connectionTimeoutMs: 5_000,
       statementTimeoutMs: 5_000,
       applicationName: 'test',
-      prepared: true,
       onIdleError: () => undefined,
     });
   });
@@ -63,6 +62,58 @@ describe('a pool whose statements are prepared', () => {
     expect(isDatabaseUnavailable(failure)).toBe(true);
     expect((await read()).rows).toEqual([{ id: 1, a: null, b: null }]);
     expect(pool.waitingCount).toBe(0);
+  });
+});
+
+describe('statements that leave together', () => {
+  let database: TestDatabase;
+  let pool: Pool;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    pool = createPool({
+      databaseUrl: database.url,
+      max: 2,
+      connectionTimeoutMs: 5_000,
+      statementTimeoutMs: 5_000,
+      applicationName: 'test',
+      onIdleError: () => undefined,
+    });
+    await pool.query('create table kept (id int primary key)');
+    await pool.query('insert into kept values (1)');
+  });
+  afterAll(async () => {
+    await pool.end();
+    await database.drop();
+  });
+
+  it('fail by the error that the others follow from, however deep it lies', async () => {
+    const failure: unknown = await withTransaction(pool, (client) => {
+      const insert = async (id: number) => {
+        await client.query('insert into kept values ($1::int)', [id]);
+      };
+      const deep = async (id: number) => {
+        await together([insert(id), insert(id + 1)]);
+      };
+      const sent = together([deep(1), client.query('select 1'), client.query('select 2')]);
+      // A process that is busy meanwhile reads all three answers at once.
+      for (const until = Date.now() + 100; Date.now() < until;);
+      return sent;
+    }).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: '23505', constraint: 'kept_pkey' });
+    expect((await pool.query('select id from kept')).rows).toEqual([{ id: 1 }]);
+    expect(pool.waitingCount).toBe(0);
+  });
+
+  it('are answered in their order, each with its own rows', async () => {
+    const answers = await withTransaction(pool, (client) =>
+      together([
+        client.query('insert into kept values (2)'),
+        client.query<{ n: number }>('select count(*)::int as n from kept where id > $1::int', [0]),
+        client.query('delete from kept where id = 2'),
+        client.query<{ n: number }>('select count(*)::int as n from kept where id > $1::int', [0]),
+      ]),
+    );
+    expect([answers[1].rows, answers[3].rows]).toEqual([[{ n: 2 }], [{ n: 1 }]]);
   });
 });
 

@@ -23,6 +23,7 @@ async function main(input: ZoneInput): Promise<void> {
     connectionTimeoutMs: 10_000,
     statementTimeoutMs: 10_000,
     applicationName: 'test',
+    bulk: true,
     onIdleError: () => undefined,
   });
   const { channel, day, lines } = input;

@@ -173,7 +173,6 @@ export class Saga {
       connectionTimeoutMs: 5_000,
       statementTimeoutMs: 10_000,
       applicationName: 'test',
-      prepared: true,
       onIdleError: () => undefined,
     });
     this.ends.push(() => this.pool.end());

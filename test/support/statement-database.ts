@@ -1,4 +1,4 @@
-import type { Pool } from '../../db/transaction';
+import type { Pool, PoolOptions } from '../../db/transaction';
 import { createPool } from '../../db/transaction';
 import { createTestDatabase } from './database';
 import { insertMerchantAndChannels } from './rows';
@@ -9,7 +9,9 @@ export interface StatementDatabase {
   end(): Promise<void>;
 }
 
-export async function createStatementDatabase(): Promise<StatementDatabase> {
+export async function createStatementDatabase(
+  options: Pick<PoolOptions, 'bulk'> = {},
+): Promise<StatementDatabase> {
   const database = await createTestDatabase();
   const pool = createPool({
     databaseUrl: database.url,
@@ -17,6 +19,7 @@ export async function createStatementDatabase(): Promise<StatementDatabase> {
     connectionTimeoutMs: 10_000,
     statementTimeoutMs: 10_000,
     applicationName: 'test',
+    ...options,
     onIdleError: () => undefined,
   });
   await insertMerchantAndChannels(pool as never);
