@@ -18,11 +18,12 @@ type RefundInput = OrderRef & { refundNo: string };
  * before any retry. The outcome is a value; an exception means that not even that is known.
  */
 export function createChannelCalls(deps: ActivityDeps) {
-  async function recordOf(input: AttemptInput): Promise<PayRecord> {
+  async function recordOf(input: AttemptInput): Promise<PayRecord & { readAt: string }> {
     const state = await readOrderState(deps.pool, input);
     const record = state?.records.find((r) => r.payRecordId === input.payRecordId);
-    if (!record) throw new Error(`no pay record ${input.payRecordId} of order ${input.orderId}`);
-    return record;
+    if (!state || !record)
+      throw new Error(`no pay record ${input.payRecordId} of order ${input.orderId}`);
+    return { ...record, readAt: state.readAt };
   }
 
   return {
@@ -53,10 +54,12 @@ export function createChannelCalls(deps: ActivityDeps) {
     },
 
     async queryPayment(input: AttemptInput): Promise<PaymentAnswer> {
-      const { outTradeNo, currency, channel: name, lastSentAt } = await recordOf(input);
-      const { channel } = await configuredChannel(deps, name);
+      const record = await recordOf(input);
+      const { outTradeNo, currency } = record;
+      const { channel } = await configuredChannel(deps, record.channel);
       const signal = Context.current().cancellationSignal;
-      return asked(await channel.queryPayment({ outTradeNo, currency, signal }), lastSentAt);
+      const answer = await channel.queryPayment({ outTradeNo, currency, signal });
+      return asked(answer, { sentBefore: record.lastSentAt, askedAt: record.readAt });
     },
 
     async closePayment(input: AttemptInput): Promise<PaymentAnswer> {
@@ -93,7 +96,7 @@ export function createChannelCalls(deps: ActivityDeps) {
       const refund = state?.refunds.find((r: Refund) => r.refundNo === input.refundNo);
       const capture = state?.captures.find((c: Capture) => c.captureId === refund?.captureId);
       const record = state?.records.find((r: PayRecord) => r.payRecordId === capture?.payRecordId);
-      if (!refund || !record)
+      if (!state || !refund || !record)
         throw new Error(`no refund ${input.refundNo} of order ${input.orderId}`);
       const { channel } = await configuredChannel(deps, refund.channel);
       const answer = await channel.queryRefund({
@@ -102,15 +105,18 @@ export function createChannelCalls(deps: ActivityDeps) {
         currency: refund.currency,
         signal: Context.current().cancellationSignal,
       });
-      return asked(answer, refund.lastSentAt);
+      return asked(answer, { sentBefore: refund.lastSentAt, askedAt: state.readAt });
     },
   };
 }
 
-/** An answer to a query, with the last send there had been when it was asked. */
-function asked<Fact>(answer: ChannelAnswer<Fact>, sentBefore: string | null): CallAnswer<Fact> {
+/** An answer to a query, with what there had been when it was asked. */
+function asked<Fact>(
+  answer: ChannelAnswer<Fact>,
+  then: { sentBefore: string | null; askedAt: string },
+): CallAnswer<Fact> {
   const short = compact(answer);
-  return short.outcome === 'answered' ? { ...short, sentBefore } : short;
+  return short.outcome === 'answered' ? { ...short, ...then } : short;
 }
 
 /** What may travel through a history: the fact or the reason, no pay parameters, bounded texts. */

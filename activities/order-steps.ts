@@ -50,7 +50,6 @@ export function createOrderSteps(deps: ActivityDeps) {
         payRecordId: number;
         call: ChannelCall;
         answer: PaymentAnswer;
-        askedSince: boolean;
       },
     ): Promise<{ ask: number[]; order: OrderProgress }> {
       await failpoint('settle:before', input.orderId);

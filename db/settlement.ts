@@ -149,13 +149,13 @@ async function putOff(client: Client, callbackId: number, policy: ChannelPolicy)
 /**
  * Settles what one call to the channel brought, and says when the next call is due. Every outcome
  * ends here: an answer is a fact; a refusal ends an attempt only when it was the only send ever; an
- * unknown outcome changes nothing but the ladder. `askedSince`: a callback raised the question again
- * while this call was in flight, so the answer may be older than that callback and does not close it.
+ * unknown outcome changes nothing but the ladder. An answer may be older than what was told after it
+ * was asked: it ends no question about that, and when it moves a reversed sum, the channel is asked again.
  */
 export async function applyPaymentAnswer(
   pool: Pool,
   ref: OrderRef,
-  input: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer; askedSince: boolean },
+  input: { payRecordId: number; call: ChannelCall; answer: PaymentAnswer },
   deps: SettlementDeps,
 ): Promise<{ ask: number[] }> {
   if (input.answer.outcome === 'not_sent') return { ask: [] };
@@ -170,7 +170,11 @@ export async function applyPaymentAnswer(
       let settlement: Settlement | undefined;
       if (fact) {
         settlement = await settleFact(client, state, fact, now, deps);
-        if (input.call === 'query' && !input.askedSince) await closeAskedCallbacks(client, record);
+        if (answer.outcome === 'answered' && answer.askedAt !== undefined) {
+          await closeAskedCallbacks(client, record, answer.askedAt);
+          if (ASKED_AFTER_EFFECT.includes(settlement.verdict))
+            await doubtIfToldSince(client, record, settlement.verdict, answer.askedAt);
+        }
       }
       const noted = noteCall(client, record, input.call, answer, fact, policy);
       const status = movedTo(settlement, record) ?? record.status;
@@ -329,13 +333,39 @@ function isForgotten(record: PayRecord, policy: ChannelPolicy, now: string): boo
   );
 }
 
-/** The answer to our own question is settled: the callbacks that raised it are done. */
-async function closeAskedCallbacks(client: Client, record: PayRecord): Promise<void> {
+/** The answer to our own question is settled: the callbacks that raised it before it was asked are done. */
+async function closeAskedCallbacks(
+  client: Client,
+  record: PayRecord,
+  askedAt: string,
+): Promise<void> {
   await client.query(
     `update channel_callbacks set status = 'applied', applied_at = now()
      where channel = $1::text and our_no = $2::text and status = 'stored'
        and merchant_id = $3::text and order_id = $4::text
-       and verdict = any ($5::text[])`,
-    [record.channel, record.outTradeNo, record.merchantId, record.orderId, ASKED_VERDICTS],
+       and verdict = any ($5::text[]) and last_received_at <= $6::timestamptz`,
+    [record.channel, record.outTradeNo, record.merchantId, record.orderId, ASKED_VERDICTS, askedAt],
+  );
+}
+
+/**
+ * Sums that are reversed and given back are in no order that tells which word is newer. What was told
+ * while the question was under way was judged by what we held before its answer, and may have been
+ * nothing new then: the last of it stands as the question until an answer asked after it.
+ */
+async function doubtIfToldSince(
+  client: Client,
+  record: PayRecord,
+  verdict: string,
+  askedAt: string,
+): Promise<void> {
+  await client.query(
+    `update channel_callbacks set status = 'stored', verdict = $5::text, next_due_at = now()
+     where callback_id = (select callback_id from channel_callbacks
+         where channel = $1::text and our_no = $2::text and merchant_id = $3::text
+           and order_id = $4::text and last_received_at > $6::timestamptz
+         order by last_received_at desc limit 1)
+       and status in ('applied', 'no_effect')`,
+    [record.channel, record.outTradeNo, record.merchantId, record.orderId, verdict, askedAt],
   );
 }

@@ -13,6 +13,8 @@ export type CallAnswer<Fact> =
       fact: Fact;
       /** Of an answer to a query: the last send there had been when it was asked (ISO 8601). */
       sentBefore?: string | null;
+      /** Of an answer to a query: when it was asked, by the database's clock (ISO 8601). */
+      askedAt?: string;
     }
   | { outcome: 'refused'; code: string; alreadyKnown: boolean }
   | { outcome: 'never_left'; reason: string; retryAfterMs: number | null }

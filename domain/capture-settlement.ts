@@ -201,12 +201,15 @@ export function settleReversed(
   let sumMinor: number;
   if (known) {
     sumMinor = fact.reversedMinor ?? known.amountMinor;
-    // A callback may be older than what we hold; an answer to our own question is not.
-    const isOlder = fact.learntFrom === 'callback' && sumMinor < known.reversedMinor;
-    if (sumMinor === known.reversedMinor || isOlder) return NO_EFFECT;
-    // After a reinstatement a callback may be a late copy of the old reversal: the channel is asked.
-    if (known.reinstatedAt !== null && askOrder(record, fact) === 'query') {
-      return { verdict: 'contradicts_paid', changes: [], next: 'query' };
+    if (sumMinor === known.reversedMinor) return NO_EFFECT;
+    // A callback may be older than what we hold; an answer to our own question is not. A smaller sum is
+    // an old one, or a new one whose reinstatement is still on its way; after a reinstatement any may be a
+    // late copy: the channel is asked.
+    const isSmaller = fact.learntFrom === 'callback' && sumMinor < known.reversedMinor;
+    if (isSmaller || known.reinstatedAt !== null) {
+      if (askOrder(record, fact) === 'query')
+        return { verdict: 'contradicts_paid', changes: [], next: 'query' };
+      if (isSmaller) return NO_EFFECT;
     }
     changes.push({
       change: 'reverse_capture',

@@ -97,7 +97,7 @@ async function settleFinishedCall(run: OrderRun): Promise<void> {
   const { payRecordId, call, answer } = finished;
   const { ask, order } = await step(
     'settleAnswer',
-    { ...run.ref, payRecordId, call, answer, askedSince: run.asks.includes(payRecordId) },
+    { ...run.ref, payRecordId, call, answer },
     `settle the answer to ${call}: ${answer.outcome === 'answered' ? answer.fact.state : answer.outcome}`,
   );
   run.call = null;

@@ -59,7 +59,7 @@ export const attemptKey: StrategyKind = {
       const fact = factOf(record, call, state);
       const sentBefore = call === 'query' ? { sentBefore: record.lastSentAt } : {};
       const answer = { outcome: 'answered' as const, fact, ...sentBefore };
-      const input = { payRecordId: record.payRecordId, call, answer, askedSince: false };
+      const input = { payRecordId: record.payRecordId, call, answer };
       await applyPaymentAnswer(pool, refOf(order), input, deps);
       return state === 'paid' ? 'paid' : 'busy';
     }

@@ -32,7 +32,7 @@ describe('a send that never left this machine', () => {
     const payRecordId = Number(record['pay_record_id']);
     expect(await beginSubmit(pool, ref, payRecordId)).toBeDefined();
     for (let run = 0; run < 2; run++) {
-      const input = { payRecordId, call: 'submit', answer: NEVER_LEFT, askedSince: false } as const;
+      const input = { payRecordId, call: 'submit', answer: NEVER_LEFT } as const;
       await applyPaymentAnswer(pool, ref, input, DEPS);
     }
     const { rows } = await pool.query(
@@ -133,7 +133,7 @@ describe('what a query says of a send', () => {
     const payRecordId = Number(record['pay_record_id']);
     const fact = aPaymentFact({ ...NOT_FOUND, outTradeNo: String(record['out_trade_no']) });
     const answer = { outcome: 'answered', fact, sentBefore } as const;
-    const input = { payRecordId, call: 'query', answer, askedSince: false } as const;
+    const input = { payRecordId, call: 'query', answer } as const;
     await applyPaymentAnswer(pool, ref, input, DEPS);
     expect((await beginSubmit(pool, ref, payRecordId)) !== undefined).toBe(maySend);
   });
@@ -154,7 +154,7 @@ describe('what a query says of a send', () => {
     const ref = { merchantId: 'shop', orderId: String(order['order_id']) };
     const payRecordId = Number(record['pay_record_id']);
     const answer = { outcome: 'never_left', reason: 'rate_brake', retryAfterMs: 100 } as const;
-    const input = { payRecordId, call: 'query', answer, askedSince: false } as const;
+    const input = { payRecordId, call: 'query', answer } as const;
     await applyPaymentAnswer(pool, ref, input, DEPS);
     expect(await beginSubmit(pool, ref, payRecordId)).toBeUndefined();
 

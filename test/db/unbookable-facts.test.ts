@@ -93,12 +93,7 @@ describe('facts that PostgreSQL cannot keep as they are', () => {
     const { ref, payRecordId, outTradeNo } = await payingOrder();
     const fact = paid(outTradeNo, { paidAt: YEAR_ZERO, learntFrom: 'query' });
     const answer = { outcome: 'answered', fact } as const;
-    await applyPaymentAnswer(
-      pool,
-      ref,
-      { payRecordId, call: 'query', answer, askedSince: false },
-      DEPS,
-    );
+    await applyPaymentAnswer(pool, ref, { payRecordId, call: 'query', answer }, DEPS);
     expect(await cases(ref)).toEqual([{ kind: 'unbookable', version: 1 }]);
     const { rows } = await pool.query(
       `select status, polls, next_due_at > now() as waits from pay_records
@@ -158,12 +153,7 @@ describe('facts that PostgreSQL cannot keep as they are', () => {
     const { ref, payRecordId, outTradeNo } = await payingOrder();
     const fact = paid(outTradeNo, { state: 'unknown', word: odd, learntFrom: 'query' });
     const answer = { outcome: 'answered', fact } as const;
-    await applyPaymentAnswer(
-      pool,
-      ref,
-      { payRecordId, call: 'query', answer, askedSince: false },
-      DEPS,
-    );
+    await applyPaymentAnswer(pool, ref, { payRecordId, call: 'query', answer }, DEPS);
     expect(await cases(ref)).toEqual([]);
     expect(await statusOf(ref)).toBe('paying');
   });

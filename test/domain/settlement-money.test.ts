@@ -365,7 +365,18 @@ describe('money the channel takes back', () => {
     expect(changes[0]).toMatchObject({ from: 'reversed', to: 'captured', reversedMinor: 400 });
     expect(next).toBe('none');
     expect(outcome(state, { state: 'reinstated', learntFrom: 'query' }).next).toBe('none');
-    expect(outcome(state, { ...said, learntFrom: 'callback' }).verdict).toBe('no_effect');
+  });
+
+  it('B40: a smaller reversed sum may be old, or the first word of what came after: it is asked about', () => {
+    const state = aPaidState({
+      order: anOrder({ status: 'review' }),
+      captures: [aCapture({ status: 'reversed', reversedMinor: 10_000 })],
+    });
+    expect(outcome(state, { state: 'reversed', reversedMinor: 400 })).toEqual({
+      verdict: 'contradicts_paid',
+      changes: [],
+      next: 'query',
+    });
   });
 
   it('reversed again by the same sum after a reinstatement is told under another subject', () => {

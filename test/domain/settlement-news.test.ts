@@ -121,12 +121,9 @@ describe('news that changes nothing', () => {
       { state: 'reversed' },
     ],
     [
-      'an older reversal sum',
-      aPaidState({ captures: [aCapture({ reversedMinor: 500 })] }),
-      {
-        state: 'reversed',
-        reversedMinor: 400,
-      },
+      'a smaller reversed sum of a trade number that no query tells of',
+      aPaidState({ captures: [aCapture({ channelTradeNo: 'T2', reversedMinor: 500 })] }),
+      { state: 'reversed', channelTradeNo: 'T2', reversedMinor: 400 },
     ],
     ['a reinstatement of what was not reversed', aPaidState(), { state: 'reinstated' }],
   ];

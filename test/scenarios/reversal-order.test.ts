@@ -25,6 +25,14 @@ async function untilAgreed(orderId: string, outTradeNo: string): Promise<void> {
   expect({ orderId, reversed: ours }).toEqual({ orderId, reversed: channel });
 }
 
+async function questionsAbout(outTradeNo: string): Promise<number> {
+  const books = await saga.mock.books();
+  return books.filter(
+    (entry) =>
+      entry.type === 'request' && entry.operation === 'query' && entry.outTradeNo === outTradeNo,
+  ).length;
+}
+
 describe.each(['mock-a', 'mock-b'])('money taken back and given back at %s', (channel) => {
   async function paidWithHeldNews(tag: string) {
     const subject = `${tag} #${tag}-${channel}`;
@@ -36,11 +44,14 @@ describe.each(['mock-a', 'mock-b'])('money taken back and given back at %s', (ch
     return paid;
   }
 
-  async function release(outTradeNo: string, count: number): Promise<void> {
-    const held = await waitFor('the callbacks are held', async () => {
+  const untilHeld = (outTradeNo: string, count: number) =>
+    waitFor('the callbacks are held', async () => {
       const all = (await saga.mock.heldCallbacks()).filter((n) => n.outTradeNo === outTradeNo);
       return all.length === count && all;
     });
+
+  async function release(outTradeNo: string, count: number): Promise<void> {
+    const held = await untilHeld(outTradeNo, count);
     await saga.mock.releaseCallbacks({
       order: held.reverse().map(({ noticeId }) => noticeId),
       outTradeNo,
@@ -74,23 +85,45 @@ describe.each(['mock-a', 'mock-b'])('money taken back and given back at %s', (ch
       times: 1,
       do: { delayBeforeAnswerMs: 1_500 },
     });
-    const questions = async () =>
-      (await saga.mock.books()).filter(
-        (entry) =>
-          entry.type === 'request' &&
-          entry.operation === 'query' &&
-          entry.outTradeNo === outTradeNo,
-      ).length;
-    const before = await questions();
+    const before = await questionsAbout(outTradeNo);
     await saga.mock.reverse({ outTradeNo });
     await release(outTradeNo, 1);
     await waitFor(
       'the channel is asked about the reversal',
-      async () => (await questions()) > before,
+      async () => (await questionsAbout(outTradeNo)) > before,
     );
     await saga.mock.reinstate({ outTradeNo });
     await saga.mock.reverse({ outTradeNo, amountMinor: 4_000 });
     await release(outTradeNo, 2);
+    await untilAgreed(orderId, outTradeNo);
+  });
+
+  it('B40: an answer from between two reversals does not outlive the callback of the second', async () => {
+    const { orderId, outTradeNo } = await paidWithHeldNews('in-between');
+    await saga.mock.reverse({ outTradeNo });
+    await saga.mock.reinstate({ outTradeNo });
+    const [reversal, reinstatement] = await untilHeld(outTradeNo, 2);
+    await saga.mock.addFault({
+      match: { operation: 'query', outTradeNo },
+      times: 1,
+      do: { delayBeforeAnswerMs: 1_500 },
+    });
+    const before = await questionsAbout(outTradeNo);
+    await saga.mock.releaseCallbacks({ order: [reversal!.noticeId], outTradeNo });
+    await waitFor(
+      'the channel is asked when all is given back',
+      async () => (await questionsAbout(outTradeNo)) > before,
+    );
+    await saga.mock.reverse({ outTradeNo, amountMinor: 4_000 });
+    const again = (await untilHeld(outTradeNo, 2)).find(
+      (n) => n.noticeId !== reinstatement!.noticeId,
+    );
+    await saga.mock.releaseCallbacks({ order: [again!.noticeId], outTradeNo });
+    await waitFor(
+      'the answer has come',
+      async () => (await reversedOf(orderId, outTradeNo)).ours !== 10_000,
+    );
+    await saga.mock.releaseCallbacks({ order: [reinstatement!.noticeId], outTradeNo });
     await untilAgreed(orderId, outTradeNo);
   });
 
