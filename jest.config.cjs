@@ -9,10 +9,6 @@ module.exports = {
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
-  // A bench loads both cores, and its work is timed: beside others it would disturb and be disturbed.
-  testPathIgnorePatterns: process.env['FULL']
-    ? ['/node_modules/']
-    : ['/node_modules/', '/test/bench/(strategies|http|saga|memory)\\.test\\.ts$'],
   transform: {
     '^.+\\.[cm]?ts$': ['@swc/jest', swc],
     '^.+\\.tsx$': ['@swc/jest', { ...swc, jsc: { ...swc.jsc, ...JSX } }],

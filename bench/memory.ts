@@ -47,19 +47,25 @@ export interface MemoryResult {
   finished: { opened: number; paid: number };
 }
 
-const NUMBERS = { orders: 10_000, fewer: 2_000, cap: 500 };
+/** At so many open runs, each looked at after so long, by a worker that may keep so many in memory. */
+interface Looks {
+  levels: number[];
+  settleMs: number;
+  cachedRuns: number;
+}
+
+const NUMBERS = { orders: 10_000, fewer: 2_000, cap: 500, 'settle-ms': 2_000 };
 /** Room above the runs that are to stay: the sweep's and those of the warm-up. */
 const SPARE_RUNS = 500;
 const AT_ONCE = 24;
 const WARM_UP_MAX = 100;
 /** Far above the time the whole bench takes: no order runs into its deadline. */
 const EXPIRES_IN_S = 6 * 3_600;
-const SETTLE_MS = 2_000;
 const FINISH_WITHIN_MS = 3_600_000;
 
 export async function memory(args: readonly string[]): Promise<MemoryResult> {
   const options = readOptions(args, NUMBERS, ['write', 'temporal-postgres', 'test-servers']);
-  const { orders, fewer, cap } = options;
+  const { orders, fewer, cap, 'settle-ms': settleMs } = options;
   if (!(cap <= fewer && fewer < orders))
     throw new Error('--cap, --fewer and --orders must rise: 500, 2000, 10000');
   const keeping = { fullSize: orders >= NUMBERS.orders, write: options.write };
@@ -71,9 +77,18 @@ export async function memory(args: readonly string[]): Promise<MemoryResult> {
   });
   try {
     const levels = [0, fewer, orders];
-    const all = await openOrders(servers, { levels, cachedRuns: orders + SPARE_RUNS, name: 'all' });
-    const capped = await openOrders(servers, { levels, cachedRuns: cap, name: 'capped' });
-    const bare = await bareRuns(servers, levels, orders + SPARE_RUNS);
+    const all = await openOrders(servers, {
+      ...{ levels, settleMs, name: 'all' },
+      cachedRuns: orders + SPARE_RUNS,
+    });
+    const capped = await openOrders(servers, {
+      ...{ levels, settleMs, name: 'capped' },
+      cachedRuns: cap,
+    });
+    const bare = await bareRuns(servers, {
+      ...{ levels, settleMs },
+      cachedRuns: orders + SPARE_RUNS,
+    });
     const result: MemoryResult = {
       cached_runs: { all: orders + SPARE_RUNS, capped: cap },
       orders: all.curve,
@@ -100,7 +115,7 @@ export async function memory(args: readonly string[]): Promise<MemoryResult> {
 /** Orders that wait for their payers, up to each level in turn; then all are paid and told. */
 async function openOrders(
   servers: BenchServers,
-  { levels, cachedRuns, name }: { levels: number[]; cachedRuns: number; name: string },
+  { levels, settleMs, cachedRuns, name }: Looks & { name: string },
 ): Promise<{ curve: MemoryCurve; opened: number; paid: number }> {
   const stack = await startBenchStack(servers, { payersPay: false, cachedRuns });
   const shop = new ShopOrders(stack.saga, `m-${name}`);
@@ -115,7 +130,7 @@ async function openOrders(
       const more = Array.from({ length: level - opened.length }, () => shop.nextId());
       await open(shop, more);
       opened.push(...more);
-      points.push(await look(level, () => stack.memory()));
+      points.push(await look(level, settleMs, () => stack.memory()));
       console.log(lineOf(`orders, cache ${cachedRuns}`, points.at(-1)));
     }
     console.log(`paying ${opened.length} orders`);
@@ -166,8 +181,7 @@ async function finish(saga: Saga, shop: ShopOrders, ids: readonly string[]): Pro
 /** Runs that only wait, of the control's worker, made like the product's. */
 async function bareRuns(
   servers: BenchServers,
-  levels: number[],
-  cachedRuns: number,
+  { levels, settleMs, cachedRuns }: Looks,
 ): Promise<MemoryCurve> {
   const folder = mkdtempSync(join(tmpdir(), 'payment-saga-bench-logs-'));
   const control = await startControl(servers, folder, cachedRuns);
@@ -187,11 +201,11 @@ async function bareRuns(
     // Those of the warm-up stay, too: they are in every look.
     const warm = warmUp(levels);
     await start(warm);
-    await delay(SETTLE_MS);
+    await delay(settleMs);
     const points: MemoryPoint[] = [];
     for (const level of levels) {
       await start(level - (started - warm));
-      points.push(await look(level, () => control.memory()));
+      points.push(await look(level, settleMs, () => control.memory()));
       console.log(lineOf('bare runs', points.at(-1)));
     }
     return curveOf(points);
@@ -203,8 +217,12 @@ async function bareRuns(
 }
 
 /** After the last tasks are over; a thread that did not answer would make the heap too small. */
-async function look(level: number, ask: () => Promise<WorkerMemory>): Promise<MemoryPoint> {
-  await delay(SETTLE_MS);
+async function look(
+  level: number,
+  settleMs: number,
+  ask: () => Promise<WorkerMemory>,
+): Promise<MemoryPoint> {
+  await delay(settleMs);
   const memory = await waitFor('every thread to tell its memory', async () => {
     const told = await ask();
     return told.threadsMissing === 0 && told;

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { together } from '../db/transaction';
 import { orderWorkflowId } from '../workflows/ids';
 import { closedLoad, openLoad } from './open-load';
 import type { Percentiles } from './open-load';
@@ -23,7 +24,7 @@ import { CpuWatch } from './saga/process-usage';
 import { printSaga } from './saga/print';
 import { startBenchServers } from './saga/servers';
 import type { BenchServers } from './saga/servers';
-import { CHANNEL_DELAY_MS, PAYER_DELAY_MS, pidsOf, startBenchStack, together } from './saga/stack';
+import { CHANNEL_DELAY_MS, PAYER_DELAY_MS, pidsOf, startBenchStack } from './saga/stack';
 import type { BenchStack } from './saga/stack';
 import { startCosts } from './saga/starts';
 import type { StartCost } from './saga/starts';
@@ -105,10 +106,10 @@ export async function saga(args: readonly string[]): Promise<SagaResult> {
       ends.unshift(() => started.end());
       return started;
     };
-    const [stack, control] = await together(
+    const [stack, control] = await together([
       startBenchStack(servers, { payersPay: true }).then(keep),
       startControl(servers, folder).then(keep),
-    );
+    ]);
     const result = await measure(servers, stack, control, options);
     const rig = describeRig(servers.versions);
     printSaga(result, rigLine(rig, source));

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { together } from '../../db/transaction';
 import { Client, Connection } from '@temporalio/client';
 import { startProcess } from '../../scripts/servers/children';
 import type { OwnProcess } from '../../scripts/servers/children';
@@ -6,7 +7,7 @@ import { freePort } from '../../scripts/servers/wait';
 import type { ControlCounts } from './control-worker';
 import { HttpClient } from './http-client';
 import type { BenchServers } from './servers';
-import { probe, together } from './stack';
+import { probe } from './stack';
 import type { WorkerMemory } from './stack';
 
 /** How often the control's worker is asked how many orders it has finished. */
@@ -61,7 +62,7 @@ export async function startControl(
       WORKER_CACHED_RUNS: String(cachedRuns),
     },
   });
-  const [front, worker] = await together(frontStarting, workerStarting);
+  const [front, worker] = await together([frontStarting, workerStarting]);
   const http = new HttpClient();
   const base = `http://127.0.0.1:${frontPort}/orders`;
   const counts = async () => {

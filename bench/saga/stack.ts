@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { MOCK_POLICY } from '../../channels/adapter';
 import type { OwnProcess } from '../../scripts/servers/children';
 import type { ApiProcess, WorkerProcess } from '../../scripts/servers/processes';
+import { together } from '../../db/transaction';
 import { freePort } from '../../scripts/servers/wait';
 import { SagaProcesses } from '../../test/support/processes-saga';
 import { Saga } from '../../test/support/saga';
@@ -85,20 +86,12 @@ export async function startBenchStack(
     // The API takes what it is told now, before the probe of the worker is in the environment.
     const starting = processes.startApi();
     Object.assign(saga.env, env);
-    const [api, worker] = await together(starting, processes.startWorker());
+    const [api, worker] = await together([starting, processes.startWorker()]);
     return { saga, api, worker, memory, end };
   } catch (error) {
     await end();
     throw error;
   }
-}
-
-/** Both results, or the first failure, but only once both have come to an end: then both can be ended. */
-export async function together<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
-  const both = await Promise.allSettled([a, b]);
-  for (const one of both) if (one.status === 'rejected') throw one.reason;
-  const [first, second] = both as [PromiseFulfilledResult<A>, PromiseFulfilledResult<B>];
-  return [first.value, second.value];
 }
 
 /** What makes a worker tell its memory, and the question. */

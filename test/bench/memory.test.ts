@@ -2,7 +2,9 @@ import { curveOf, memory } from '../../bench/memory';
 
 it('measures open orders beside bare runs, and all are paid in the end', async () => {
   jest.spyOn(console, 'log').mockImplementation(() => undefined);
-  const result = await memory('--test-servers --orders 20 --fewer 10 --cap 5'.split(' '));
+  const result = await memory(
+    '--test-servers --orders 20 --fewer 10 --cap 5 --settle-ms 100'.split(' '),
+  );
   jest.restoreAllMocks();
   for (const { points } of [result.orders, result.bare, result.capped]) {
     expect(points.map(({ open }) => open)).toEqual([0, 10, 20]);
