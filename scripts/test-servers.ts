@@ -18,6 +18,12 @@ export interface TestServers {
   workflowBundle: string;
 }
 
+/** A deleted run is forgotten once its earlier tasks are noted as done; by default that is every 30 s. */
+const FORGETS_SOON = {
+  'history.transferProcessorUpdateAckInterval': '2s',
+  'history.visibilityProcessorUpdateAckInterval': '2s',
+};
+
 /**
  * Starts the servers of a test run, prints their addresses as one line of JSON and waits until its
  * input ends: so it ends with the run, whatever becomes of the run.
@@ -27,7 +33,7 @@ async function main(): Promise<void> {
   const templateDatabase = `template_${process.pid}_${Date.now().toString(36)}`;
   const [database, temporal, workflowBundle] = await Promise.all([
     startDatabase(templateDatabase),
-    startTemporal({}),
+    startTemporal({ dynamicConfig: FORGETS_SOON }),
     bundleWorkflows(),
   ]);
   const servers: TestServers = {

@@ -10,7 +10,7 @@ import { CALL_TIMEOUT_MS, liftFaults, setFaults } from './chaos-faults';
 import { OrderScript } from './chaos-script';
 
 /** The whole size runs in the long run. */
-const ORDERS = process.env['FULL'] ? 300 : 30;
+const ORDERS = process.env['FULL'] ? 300 : 20;
 /** Orders whose scripts run beside each other. */
 const AT_ONCE = 12;
 /** CHAOS_SEED repeats a run's dice; the machine's timing is never the same twice. */

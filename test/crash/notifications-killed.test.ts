@@ -7,7 +7,7 @@ import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
 /** The whole size runs in the long run. */
-const ORDERS = process.env['FULL'] ? 1_000 : 30;
+const ORDERS = process.env['FULL'] ? 1_000 : 20;
 const AT_ONCE = process.env['FULL'] ? 24 : 12;
 /** Longer than a killed worker's orders take to be noticed (3 s), so that they get on between two kills. */
 const KILL_EVERY_MS = process.env['FULL'] ? 10_000 : 5_000;

@@ -6,7 +6,7 @@ import { Saga } from '../support/saga';
 import { waitFor } from '../support/wait';
 
 /** The whole size runs in the long run; half a minute is more than a normal one can give. */
-const ORDERS = process.env['FULL'] ? 400 : 60;
+const ORDERS = process.env['FULL'] ? 400 : 40;
 const ORDERS_PER_SECOND = 20;
 const GRACE_MS = 5_000;
 const FORCE_MS = 5_000;

@@ -17,7 +17,10 @@ import { createTestDatabase } from '../support/database';
 import type { TestDatabase } from '../support/database';
 import { insertMerchantAndChannels } from '../support/rows';
 
-const EVERY_AMOUNT = Array.from({ length: 10_000 }, (_, index) => index + 1);
+/** From one to 10,000; all of them in the full run, and always those that end in 9 and 99. */
+const EVERY_AMOUNT = Array.from({ length: 10_000 }, (_, index) => index + 1).filter(
+  (amount) => process.env['FULL'] || amount <= 100 || amount % 10 === 9,
+);
 /** Seconds on an idle machine; beside other suites as long as they let it. */
 const BOUND_MS = 120_000;
 const CHANNEL_TRADE_NO = '4200000000000000000000000001';
@@ -107,7 +110,7 @@ describe('every amount from 0.01 to 100.00', () => {
     await database?.drop();
   });
 
-  it('B43: 10,000 amounts are taken by the API as they were written', () => {
+  it(`B43: ${EVERY_AMOUNT.length} amounts are taken by the API as they were written`, () => {
     const schema = newOrderSchema(60);
     const mismatches = EVERY_AMOUNT.filter((amount) => {
       const body = `{"order_id":"o","amount":${amount},"currency":"CNY","subject":"s"}`;
@@ -117,7 +120,7 @@ describe('every amount from 0.01 to 100.00', () => {
   });
 
   it.each(['mock-a', 'mock-b'] as const)(
-    'B43: 10,000 amounts go to %s, come back in its answer and in its callback, unchanged',
+    `B43: ${EVERY_AMOUNT.length} amounts go to %s, come back in its answer and in its callback, unchanged`,
     async (dialect) => {
       const amountsOf = bothEnds(dialect);
       const mismatches: unknown[] = [];

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { MOCK_POLICY } from '../../channels/adapter';
 import { refundWorkflowId } from '../../workflows/ids';
@@ -11,7 +12,8 @@ const ONCE = money(1, 10_000);
 const DAY_MS = 86_400_000;
 const WEEK_S = 7 * 86_400;
 /** Polls in a row that the test waits for; a run continues as new about every 20. */
-const POLLS = process.env['FULL'] ? 200 : 80;
+const POLLS = process.env['FULL'] ? 200 : 60;
+const NUDGE_EVERY_MS = 30;
 const EVENTS_MAX = 1_000;
 const BYTES_MAX = 400_000;
 
@@ -32,19 +34,27 @@ describe('B107: a wait of seven days', () => {
   afterAll(() => saga?.stop());
 
   const queriesOf = async (orderId: string) => (await saga.books(orderId)).calls.query;
+  /** Nudges the run, some thirty times a second at most, until the condition holds. */
+  const nudgedUntil = (what: string, workflowId: string, holds: () => Promise<boolean>) =>
+    waitFor(
+      what,
+      async () => {
+        for (let nudge = 0; nudge < 4; nudge++) {
+          await saga.client.workflow.getHandle(workflowId).signal(nudgeSignal);
+          await delay(NUDGE_EVERY_MS);
+        }
+        return holds();
+      },
+      90_000,
+    );
   /**
    * Waits until a run has asked often enough. The server's timers are up to a second late whatever
    * their length; a nudge makes the run look at once at what is due by then.
    */
   const hurry = (workflowId: string, asked: () => Promise<number>) =>
-    waitFor(
-      `${POLLS} questions of ${workflowId}`,
-      async () => {
-        await saga.client.workflow.getHandle(workflowId).signal(nudgeSignal);
-        return (await asked()) >= POLLS;
-      },
-      90_000,
-    );
+    nudgedUntil(`${POLLS} questions of ${workflowId}`, workflowId, async () => {
+      return (await asked()) >= POLLS;
+    });
   /** Every run of a workflow id, the oldest first, each within the bounds of a history. */
   async function boundedRuns(workflowId: string) {
     const { runId } = await saga.client.workflow.getHandle(workflowId).describe();
@@ -180,14 +190,8 @@ describe('B107: a wait of seven days', () => {
     const ref = { merchantId: saga.merchantId, orderId };
     await hurry(refundWorkflowId(ref, 'R1'), asked);
     // The order's own run goes on as well: told again and again, it begins anew beside the child.
-    await waitFor(
-      'the run has continued as new',
-      async () => {
-        await saga.handle(orderId).signal(nudgeSignal);
-        const runs = await saga.runs(orderId);
-        return runs.some(({ status }) => status.name === 'CONTINUED_AS_NEW');
-      },
-      60_000,
+    await nudgedUntil('the run has continued as new', saga.handle(orderId).workflowId, async () =>
+      (await saga.runs(orderId)).some(({ status }) => status.name === 'CONTINUED_AS_NEW'),
     );
     const [refund] = await saga.rows<{ status: string; out_refund_no: string; polls: number }>(
       `select status, out_refund_no, polls from refunds where order_id = $1::text`,

@@ -24,7 +24,7 @@ describe('signals', () => {
   });
   afterAll(() => saga?.stop());
 
-  const rounds = FULL ? 200 : 30;
+  const rounds = FULL ? 200 : 16;
   it(
     `B104: what is acknowledged in the moment of completion takes effect, ${rounds} times`,
     async () => {
@@ -95,7 +95,7 @@ describe('signals', () => {
     return isPromised ? 1 : 0;
   }
 
-  const seconds = FULL ? [60, 60] : [5, 10];
+  const seconds = FULL ? [60, 60] : [4, 6];
   it(
     'B106: a stream of 5, then 50 signals a second neither stops nor loses anything',
     async () => {

@@ -1,8 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** Between two looks: often at first, then seldom enough that looking does not take the work's time. */
+const SHORTEST_MS = 20;
+const LONGEST_MS = 100;
+const LONGER_BY = 1.3;
+
 /**
- * Waits until `check` gives something that is neither undefined nor false, asking often; fails with
- * the last seen value when the bound passes.
+ * Waits until `check` gives something that is neither undefined nor false; fails with the last seen
+ * value when the bound passes.
  */
 export async function waitFor<T>(
   what: string,
@@ -11,6 +16,7 @@ export async function waitFor<T>(
 ): Promise<T> {
   const until = Date.now() + boundMs;
   let last: unknown;
+  let pauseMs = SHORTEST_MS;
   for (;;) {
     try {
       last = await check();
@@ -22,6 +28,7 @@ export async function waitFor<T>(
       const seen = last instanceof Error ? last.stack : JSON.stringify(last);
       throw new Error(`waited ${boundMs} ms in vain for: ${what} (last seen: ${seen})`);
     }
-    await delay(25);
+    await delay(pauseMs);
+    pauseMs = Math.min(LONGEST_MS, pauseMs * LONGER_BY);
   }
 }
