@@ -8,6 +8,7 @@
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { endWithNpm } from './end-with-npm.mjs';
 import { ensureInstalled, projectFolder } from './install.mjs';
@@ -44,8 +45,7 @@ for (const [signal, number] of Object.entries({ SIGINT: 2, SIGTERM: 15, SIGHUP: 
 }
 ensureInstalled();
 endWithNpm();
-const failedChecks = partial ? [] : await runChecks();
-const tests = await runTests();
+const [failedChecks, tests] = await Promise.all([partial ? [] : runChecks(), runTests()]);
 for (const name of failedChecks) console.log(`FAILED: ${name}`);
 if (tests.failed > 0) console.log(`FAILED: ${tests.failed} of jest's tests or files (see above)`);
 if (tests.passed + tests.failed === 0) console.log('FAILED: no test was run');
@@ -54,19 +54,19 @@ console.log(`${tests.passed} passed, ${failed} failed`);
 // Whatever a test left open must not keep a finished run alive.
 process.exit(failed === 0 && tests.exitCode === 0 ? 0 : 1);
 
-/** The type check and lint each take one core; the output of each is shown in one piece. */
+/** One after another in the time that the tests leave idle; the output of each is shown in one piece. */
 async function runChecks() {
-  const results = await Promise.all(
-    CHECKS.map(async ({ name, command }) => {
-      const startedAt = performance.now();
-      const { exitCode, output } = await run(command, {}, true);
-      const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-      console.log(`${name}: ${exitCode === 0 ? 'passed' : 'FAILED'} (${seconds} s)`);
-      if (exitCode !== 0) console.log(output);
-      return { name, exitCode };
-    }),
-  );
-  return results.filter(({ exitCode }) => exitCode !== 0).map(({ name }) => name);
+  const failedNames = [];
+  for (const { name, command } of CHECKS) {
+    const startedAt = performance.now();
+    const { exitCode, output } = await run(command, { beside: true });
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    console.log(`${name}: ${exitCode === 0 ? 'passed' : 'FAILED'} (${seconds} s)`);
+    if (exitCode === 0) continue;
+    console.log(output);
+    failedNames.push(name);
+  }
+  return failedNames;
 }
 
 async function runTests() {
@@ -77,8 +77,7 @@ async function runTests() {
   rmSync(file, { force: true });
   const { exitCode } = await run(
     ['node_modules/jest/bin/jest.js', '--json', `--outputFile=${file}`, ...jestArguments],
-    full ? { FULL: '1' } : {},
-    false,
+    { env: full ? { FULL: '1' } : {} },
   );
   try {
     const results = JSON.parse(readFileSync(file, 'utf8'));
@@ -96,19 +95,20 @@ async function runTests() {
 
 /**
  * @param {string[]} command a script of Node and its arguments
- * @param {Record<string, string>} env
- * @param {boolean} capture
+ * @param {{ env?: Record<string, string>, beside?: boolean }} [options] `beside`: with what is left of
+ *   the processors, its output kept for the caller
  * @returns {Promise<{ exitCode: number, output: string }>}
  */
-function run(command, env, capture) {
+function run(command, { env = {}, beside = false } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, command, {
       cwd: projectFolder,
       env: { ...process.env, ...env },
       // jest reports on standard error; on standard output it would also be heard by a pipe.
-      stdio: capture ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
+      stdio: beside ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
     });
     running.add(child);
+    if (beside && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     let output = '';
     child.stdout?.on('data', (chunk) => (output += chunk));
     child.stderr?.on('data', (chunk) => (output += chunk));

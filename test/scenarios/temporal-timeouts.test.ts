@@ -10,6 +10,9 @@ beforeAll(async () => {
 });
 afterAll(() => saga?.stop());
 
+/** More tasks than a worker asks for at once. */
+const FROZEN_POLLS_MAX = 10;
+
 describe('an activity that timed out and runs on', () => {
   /** Everything about the order that a late write could spoil. */
   const picture = async (orderId: string) => ({
@@ -48,7 +51,9 @@ describe('an activity that timed out and runs on', () => {
       );
       frozen.pause();
       await saga.startWorker();
-      // Polls of the frozen worker stay open: it may be given a task or two, of ten seconds each.
+      // Polls of the frozen worker stay open, and what answers one is lost for ten seconds: tasks of others,
+      // all at once, instead of this order's, one after another.
+      await Promise.all(Array.from({ length: FROZEN_POLLS_MAX }, () => saga.createOrder()));
       await saga.untilOrder(orderId, 'paid', 60_000);
       expect((await paying).status).toBeLessThan(300);
       await expectAlwaysTrue(saga, orderId);
