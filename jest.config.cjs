@@ -18,6 +18,8 @@ module.exports = {
   globalTeardown: '<rootDir>/test/support/servers-stop.ts',
   // As many as the cores aimed at: the work is bound by them, and a third only makes each one wait.
   maxWorkers: 2,
+  // Of the tests that a file says may run beside each other, because they wait for timers most of their time.
+  maxConcurrency: 3,
   testTimeout: 60_000,
   // Found again here rather than as a hang of the whole run.
   openHandlesTimeout: 5_000,

@@ -139,32 +139,35 @@ describe('B107: a wait of seven days', () => {
     });
   });
 
-  it('B107: keeps histories small and the order is paid when the channel says so', async () => {
-    const { orderId, outTradeNo } = await pendingForAWeek();
-    await ageOrder(saga, orderId, '6 days 23 hours');
-    await saga.mock.approve(outTradeNo);
-    await saga.untilOrder(orderId, 'paid');
-    await expectAlwaysTrue(saga, orderId);
-    const runs = await boundedRuns(saga.handle(orderId).workflowId);
-    expect(continuedAsNew(runs)).toBeGreaterThanOrEqual(2);
-    const events = runs.reduce((sum, run) => sum + run.historyLength, 0);
-    const bytes = runs.reduce((sum, run) => sum + Number(run.historySize), 0);
-    expect(events).toBeLessThan(10_000);
-    expect(bytes).toBeLessThan(5_000_000);
-    expect(await figuresOf(saga, orderId)).toMatchObject({
-      status: 'paid',
-      trades: 1,
-      cap: ONCE,
-      calls: 1,
-      numbers: [outTradeNo],
-      rows: 1,
-      settling: 1,
-      evt: 1,
-      review: 0,
-    });
-  });
+  it.concurrent(
+    'B107: keeps histories small and the order is paid when the channel says so',
+    async () => {
+      const { orderId, outTradeNo } = await pendingForAWeek();
+      await ageOrder(saga, orderId, '6 days 23 hours');
+      await saga.mock.approve(outTradeNo);
+      await saga.untilOrder(orderId, 'paid');
+      await expectAlwaysTrue(saga, orderId);
+      const runs = await boundedRuns(saga.handle(orderId).workflowId);
+      expect(continuedAsNew(runs)).toBeGreaterThanOrEqual(2);
+      const events = runs.reduce((sum, run) => sum + run.historyLength, 0);
+      const bytes = runs.reduce((sum, run) => sum + Number(run.historySize), 0);
+      expect(events).toBeLessThan(10_000);
+      expect(bytes).toBeLessThan(5_000_000);
+      expect(await figuresOf(saga, orderId)).toMatchObject({
+        status: 'paid',
+        trades: 1,
+        cap: ONCE,
+        calls: 1,
+        numbers: [outTradeNo],
+        rows: 1,
+        settling: 1,
+        evt: 1,
+        review: 0,
+      });
+    },
+  );
 
-  it('B107: a run that continued as new still keeps the deadline', async () => {
+  it.concurrent('B107: a run that continued as new still keeps the deadline', async () => {
     const { orderId, outTradeNo } = await pendingForAWeek();
     await ageOrder(saga, orderId, '7 days');
     expect(await saga.untilOrder(orderId, 'closed')).toMatchObject({ status_reason: 'expired' });
@@ -179,7 +182,7 @@ describe('B107: a wait of seven days', () => {
     });
   });
 
-  it('B107: a refund that is asked about for days is given back once', async () => {
+  it.concurrent('B107: a refund that is asked about for days is given back once', async () => {
     const { orderId } = await saga.paidOrder({ subject: 'a slow refund #slow' });
     await saga.mock.addFault({
       match: { operation: 'refund', tag: 'slow' },

@@ -161,7 +161,7 @@ describe('signatures', () => {
       }
     });
 
-    it.each(CHANNELS)(
+    it.concurrent.each(CHANNELS)(
       'B82: at %s what is further off is refused, polls settle',
       async (channel) => {
         for (const said of [

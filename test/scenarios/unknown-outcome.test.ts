@@ -66,7 +66,7 @@ describe('an outcome that nobody knows', () => {
     expect((await saga.moves(orderId, 'pay_record')).join()).not.toMatch(/failed|closed/);
 
   describe('B10: the answer is lost after the capture', () => {
-    it.each(CHANNELS)(
+    it.concurrent.each(CHANNELS)(
       'B10: a query finds the money at %s, nothing is sent again',
       async (channel) => {
         const { orderId, outTradeNo } = await anOrder(channel, { callbacks: false });
@@ -80,7 +80,7 @@ describe('an outcome that nobody knows', () => {
       },
     );
 
-    it.each(CHANNELS)(
+    it.concurrent.each(CHANNELS)(
       'B10: %s that finds its own trade late gets the same number three times',
       async (channel) => {
         const { orderId, outTradeNo } = await anOrder(channel, { callbacks: false });
@@ -103,66 +103,73 @@ describe('an outcome that nobody knows', () => {
   });
 
   describe('B13: a number that is bound to an error for ever', () => {
-    it.each(CHANNELS)('B13: is closed at %s once a query saw it unpaid', async (channel) => {
-      const { orderId, outTradeNo } = await anOrder(channel);
-      await onNumber(outTradeNo, 'create', { answer: 'replay', status: 500 });
-      expect(await saga.pay(orderId, 'K1', { channel })).toMatchObject({ status: 202 });
-      await waitFor('the number is given up', async () => {
-        const [record] = await saga.records(orderId);
-        return record?.status === 'closed' || record?.status === 'failed';
-      });
-      expect(await saga.mock.trade(outTradeNo)).toMatchObject({ status: 'closed', captures: [] });
-      const asked = await requests(outTradeNo);
-      expect(asked.filter((request) => request.startsWith('create'))).toHaveLength(3);
-      expect(asked.filter((request) => request.startsWith('close'))).toEqual(['close ok']);
-      const close = asked.indexOf('close ok');
-      expect([asked[close - 1], asked[close + 1]]).toEqual(['query ok', 'query ok']);
+    it.concurrent.each(CHANNELS)(
+      'B13: is closed at %s once a query saw it unpaid',
+      async (channel) => {
+        const { orderId, outTradeNo } = await anOrder(channel);
+        await onNumber(outTradeNo, 'create', { answer: 'replay', status: 500 });
+        expect(await saga.pay(orderId, 'K1', { channel })).toMatchObject({ status: 202 });
+        await waitFor('the number is given up', async () => {
+          const [record] = await saga.records(orderId);
+          return record?.status === 'closed' || record?.status === 'failed';
+        });
+        expect(await saga.mock.trade(outTradeNo)).toMatchObject({ status: 'closed', captures: [] });
+        const asked = await requests(outTradeNo);
+        expect(asked.filter((request) => request.startsWith('create'))).toHaveLength(3);
+        expect(asked.filter((request) => request.startsWith('close'))).toEqual(['close ok']);
+        const close = asked.indexOf('close ok');
+        expect([asked[close - 1], asked[close + 1]]).toEqual(['query ok', 'query ok']);
 
-      const next = await saga.pay(orderId, 'K2', { channel });
-      const secondNo = outTradeNoOf(saga, orderId, 'K2', channel);
-      expect(next).toMatchObject({ status: 201, body: { out_trade_no: secondNo } });
-      await saga.mock.approve(secondNo);
-      await saga.untilOrder(orderId, 'paid');
-      await expectAlwaysTrue(saga, orderId);
-      const { paid_at, expires_at } = (await saga.status(orderId)).body;
-      expect(Date.parse(paid_at)).toBeLessThan(Date.parse(expires_at));
-      expect((await saga.records(orderId)).map((record) => record.status)).toEqual([
-        'closed',
-        'paid',
-      ]);
-      expect(await figuresOf(saga, orderId)).toMatchObject({
-        trades: 2,
-        cap: ONCE,
-        ref: NONE,
-        rows: 1,
-        settling: 1,
-        evt: 1,
-        review: 0,
-      });
-    });
+        const next = await saga.pay(orderId, 'K2', { channel });
+        const secondNo = outTradeNoOf(saga, orderId, 'K2', channel);
+        expect(next).toMatchObject({ status: 201, body: { out_trade_no: secondNo } });
+        await saga.mock.approve(secondNo);
+        await saga.untilOrder(orderId, 'paid');
+        await expectAlwaysTrue(saga, orderId);
+        const { paid_at, expires_at } = (await saga.status(orderId)).body;
+        expect(Date.parse(paid_at)).toBeLessThan(Date.parse(expires_at));
+        expect((await saga.records(orderId)).map((record) => record.status)).toEqual([
+          'closed',
+          'paid',
+        ]);
+        expect(await figuresOf(saga, orderId)).toMatchObject({
+          trades: 2,
+          cap: ONCE,
+          ref: NONE,
+          rows: 1,
+          settling: 1,
+          evt: 1,
+          review: 0,
+        });
+      },
+    );
 
-    it('B13: is not given up while the channel says that it does not know it', async () => {
-      const { orderId, outTradeNo } = await anOrder();
-      await onNumber(outTradeNo, 'create', { effect: 'none', answer: 'http', status: 500 });
-      await saga.pay(orderId);
-      const sends = async () => (await saga.books(orderId)).calls.create;
-      // More sends than a number that exists is given.
-      await waitFor('it was sent five times', async () => (await sends()) >= 5);
-      expect(await saga.pay(orderId, 'K2')).toMatchObject({
-        status: 202,
-        body: { out_trade_no: outTradeNo },
-      });
-      const asked = await requests(outTradeNo);
-      expect(asked.filter((request) => request.startsWith('close'))).toEqual([]);
-      expect(await saga.records(orderId)).toHaveLength(1);
-      await saga.mock.clearFaults();
-      await waitFor('the channel has it', async () => (await saga.books(orderId)).trades === 1);
-      await saga.mock.approve(outTradeNo);
-      await isPaidOnce(orderId, outTradeNo);
-    });
+    it.concurrent(
+      'B13: is not given up while the channel says that it does not know it',
+      async () => {
+        const { orderId, outTradeNo } = await anOrder();
+        const unreachable: FaultAction = { effect: 'none', answer: 'http', status: 500 };
+        const fault = await onNumber(outTradeNo, 'create', unreachable);
+        await saga.pay(orderId);
+        const sends = async () => (await saga.books(orderId)).calls.create;
+        // More sends than a number that exists is given.
+        await waitFor('it was sent five times', async () => (await sends()) >= 5);
+        expect(await saga.pay(orderId, 'K2')).toMatchObject({
+          status: 202,
+          body: { out_trade_no: outTradeNo },
+        });
+        const asked = await requests(outTradeNo);
+        expect(asked.filter((request) => request.startsWith('close'))).toEqual([]);
+        expect(await saga.records(orderId)).toHaveLength(1);
+        await saga.mock.removeFault(fault);
+        await waitFor('the channel has it', async () => (await saga.books(orderId)).trades === 1);
+        await saga.mock.approve(outTradeNo);
+        await isPaidOnce(orderId, outTradeNo);
+      },
+    );
   });
 
-  it.each(CHANNELS)(
+  it.concurrent.each(CHANNELS)(
     'B14: "already processed" from %s is asked about, and a callback two days later is accepted',
     async (channel) => {
       const { orderId, outTradeNo } = await anOrder(channel, { callbacks: false });
@@ -206,46 +213,52 @@ describe('an outcome that nobody knows', () => {
       await isPaidOnce(orderId, outTradeNo);
     });
 
-    it('B16: a number that never arrives ends with the order, some time after the deadline', async () => {
-      const { orderId, outTradeNo } = await anOrder('mock-a', { expires_in: 3 });
-      await onNumber(outTradeNo, 'create', { effect: 'none', answer: 'drop' });
-      await saga.pay(orderId);
-      await saga.untilOrder(orderId, 'closed');
-      await expectAlwaysTrue(saga, orderId);
-      expect(await saga.records(orderId)).toMatchObject([{ status: 'closed' }]);
-      expect(await figuresOf(saga, orderId)).toMatchObject({
-        trades: 0,
-        cap: NONE,
-        numbers: [outTradeNo],
-        rows: 0,
-        evt: 0,
-      });
-      // "Not found" became final only when nothing could arrive any more.
-      const [ended] = await saga.rows<{ late_by_ms: number }>(
-        `select (extract(epoch from closed_at - expires_at) * 1000)::bigint as late_by_ms
+    it.concurrent(
+      'B16: a number that never arrives ends with the order, some time after the deadline',
+      async () => {
+        const { orderId, outTradeNo } = await anOrder('mock-a', { expires_in: 3 });
+        await onNumber(outTradeNo, 'create', { effect: 'none', answer: 'drop' });
+        await saga.pay(orderId);
+        await saga.untilOrder(orderId, 'closed');
+        await expectAlwaysTrue(saga, orderId);
+        expect(await saga.records(orderId)).toMatchObject([{ status: 'closed' }]);
+        expect(await figuresOf(saga, orderId)).toMatchObject({
+          trades: 0,
+          cap: NONE,
+          numbers: [outTradeNo],
+          rows: 0,
+          evt: 0,
+        });
+        // "Not found" became final only when nothing could arrive any more.
+        const [ended] = await saga.rows<{ late_by_ms: number }>(
+          `select (extract(epoch from closed_at - expires_at) * 1000)::bigint as late_by_ms
          from orders where order_id = $1::text`,
-        orderId,
-      );
-      expect(ended?.late_by_ms).toBeGreaterThanOrEqual(2_500);
-      expect(ended?.late_by_ms).toBeLessThan(15_000);
-    });
+          orderId,
+        );
+        expect(ended?.late_by_ms).toBeGreaterThanOrEqual(2_500);
+        expect(ended?.late_by_ms).toBeLessThan(15_000);
+      },
+    );
 
-    it.each(CHANNELS)('B16: the first "no such order" of %s is not final', async (channel) => {
-      const { orderId, outTradeNo } = await anOrder(channel, { callbacks: false });
-      await onNumber(outTradeNo, 'create', CAPTURED_AND_CUT, { times: 1 });
-      await onNumber(outTradeNo, 'query', { answer: 'no_such_order' }, { times: 1 });
-      await saga.pay(orderId, 'K1', { channel });
-      await isPaidOnce(orderId, outTradeNo);
-      expect((await requests(outTradeNo)).slice(0, 2)).toEqual([
-        'create fault:drop',
-        'query TRADE_NOT_EXIST',
-      ]);
-      await neverFailed(orderId);
-    });
+    it.concurrent.each(CHANNELS)(
+      'B16: the first "no such order" of %s is not final',
+      async (channel) => {
+        const { orderId, outTradeNo } = await anOrder(channel, { callbacks: false });
+        await onNumber(outTradeNo, 'create', CAPTURED_AND_CUT, { times: 1 });
+        await onNumber(outTradeNo, 'query', { answer: 'no_such_order' }, { times: 1 });
+        await saga.pay(orderId, 'K1', { channel });
+        await isPaidOnce(orderId, outTradeNo);
+        expect((await requests(outTradeNo)).slice(0, 2)).toEqual([
+          'create fault:drop',
+          'query TRADE_NOT_EXIST',
+        ]);
+        await neverFailed(orderId);
+      },
+    );
   });
 
   describe('B17: a success that cannot be read', () => {
-    it.each(CHANNELS)(
+    it.concurrent.each(CHANNELS)(
       'B17: an unknown field and a missing one at %s: paid, at once or after a query',
       async (channel) => {
         const { orderId, outTradeNo } = await anOrder(channel, { callbacks: false });
@@ -265,7 +278,7 @@ describe('an outcome that nobody knows', () => {
     const unreadable = CHANNELS.flatMap((channel) =>
       (['html', 'empty', 'cut_off'] as const).map((answer) => ({ channel, answer })),
     );
-    it.each(unreadable)(
+    it.concurrent.each(unreadable)(
       'B17: "$answer" from $channel is unknown, then paid by query',
       async ({ channel, answer }) => {
         const { orderId, outTradeNo } = await anOrder(channel, { callbacks: false });
