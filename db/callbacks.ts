@@ -5,7 +5,7 @@ import type { OrderRef } from '../domain/orders';
 import { fromRow } from './rows';
 import type { OrderState } from './rows';
 import { lockOrderState } from './rows';
-import { withTransaction, withTransactionAfter } from './transaction';
+import { together, withTransaction, withTransactionAfter } from './transaction';
 import type { Client, Pool, Queryable } from './transaction';
 
 /** How long a ring may stay unanswered before the relay rings again. */
@@ -109,10 +109,10 @@ export async function storeCallback(
   const fact = storableFact(toldFact);
   const look = (client: Client) => findOrderByOurNo(client, fact);
   return withTransactionAfter(pool, look, async (client, ref) => {
-    const state = ref && (await lockOrderState(client, ref));
-    const isKnown =
-      state !== undefined &&
-      hasNoEffect(state, await isTradeNoTakenElsewhere(client, fact, state.order));
+    const [state, takenElsewhere] = ref
+      ? await together([lockOrderState(client, ref), isTradeNoTakenElsewhere(client, fact, ref)])
+      : [undefined, false];
+    const isKnown = state !== undefined && hasNoEffect(state, takenElsewhere);
     const status: CallbackStatus = !ref ? 'unmatched' : isKnown ? 'no_effect' : 'stored';
     const { rows } = await client.query<{ status: CallbackStatus; copies: number }>(
       // The row stays what it is, unless the same news is news again, or its number was found.

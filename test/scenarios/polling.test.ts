@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait';
 /** `npm run test:full` runs the scenario's own size. */
 const FULL = Boolean(process.env['FULL']);
 const B19_ORDERS = FULL ? 50 : 20;
-const B20 = FULL ? { orders: 1_000, queriesPerSecond: 50 } : { orders: 24, queriesPerSecond: 20 };
+const B20 = FULL ? { orders: 1_000, queriesPerSecond: 50 } : { orders: 16, queriesPerSecond: 20 };
 const B20_BOUND_MS = FULL ? 600_000 : 60_000;
 const LADDER_MS = [1_000, 2_000, 4_000, 8_000, 16_000];
 /** No order is asked about before all are there. */
