@@ -9,7 +9,7 @@ afterEach(() => jest.restoreAllMocks());
 
 it('measures orders from the API to the notification beside the control', async () => {
   const result = await saga(
-    '--test-servers --seconds 2 --rounds 1 --from 3 --steps 1 --clients 4 --starts 10'.split(' '),
+    '--test-servers --seconds 1 --rounds 1 --from 3 --steps 1 --clients 4 --starts 10'.split(' '),
   );
   expect(result.knee.steps).toHaveLength(1);
   expect(result.at_70_percent.failed).toBe(0);

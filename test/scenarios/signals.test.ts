@@ -95,7 +95,7 @@ describe('signals', () => {
     return isPromised ? 1 : 0;
   }
 
-  const seconds = FULL ? [60, 60] : [4, 6];
+  const seconds = FULL ? [60, 60] : [3, 5];
   it(
     'B106: a stream of 5, then 50 signals a second neither stops nor loses anything',
     async () => {
